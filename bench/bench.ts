@@ -6,11 +6,11 @@ import { join } from 'node:path';
 import {
   flagLines,
   noInstall,
-  readWords,
+  readArguments,
   seconds,
   wholeNumber,
   type Flag,
-} from '../lib/cli/words.ts';
+} from '../lib/cli/arguments.ts';
 import { UserError, unknownWord } from '../lib/errors.ts';
 import type { Generator } from '../lib/features/calibrate/peers.ts';
 import { oneCoreEach } from '../lib/features/calibrate/lab.ts';
@@ -163,7 +163,7 @@ export function chosenNames(args: readonly string[], names: readonly string[]): 
 
 /** Returns the exit code: 0 even if a limit is exceeded (the table and the JSON show that). Throws UserError. */
 export async function benchCommand(args: readonly string[]): Promise<number> {
-  const { positionals, flags: given } = readWords(args, flags);
+  const { positionals, flags: given } = readArguments(args, flags);
   if (given.has('help')) {
     const names = parts.map(({ name, title }) => `  ${name.padEnd(24)}${title}`);
     console.log(

@@ -22,7 +22,7 @@ function shortened(message: string): string {
 export const usageError = (message: string): UserError => new UserError(message, 2);
 
 /** Returns the result of `read`; prefixes a UserError with `before` and sets the exit code. */
-export function asWords<T>(read: () => T, before: string, exitCode: 1 | 2 = 2): T {
+export function prefixed<T>(read: () => T, before: string, exitCode: 1 | 2 = 2): T {
   try {
     return read();
   } catch (error) {

@@ -3,7 +3,7 @@
 // in what it says of a network's delay and packets, and in the next step after --k6-script.
 import type { CurvePoint } from './analysis/curves.ts';
 import type { Given } from './cli/sides.ts';
-import type { Flag, Words } from './cli/words.ts';
+import type { Arguments, Flag } from './cli/arguments.ts';
 import type { Figure, Html } from './report/html/page.ts';
 import type { Part, Table } from './report/table.ts';
 import type { FoundRate, Result } from './result/result.ts';
@@ -80,7 +80,7 @@ export interface Feature {
   /** Flags of compare and knobs that say what to request. In the help they follow --urls. */
   requestFlags?: Readonly<Record<string, Flag>>;
   /** Returns the requests that requestFlags ask for; undefined: none of them does. Throws UserError (exit code 2). */
-  requests?(words: Words, sides: readonly Given[]): Promise<AskedRequests | undefined>;
+  requests?(parsed: Arguments, sides: readonly Given[]): Promise<AskedRequests | undefined>;
   /** Returns another scenario in its place, all of whose variants are run; undefined if no flag asks for one. */
   scenario?(asked: AskedScenario): Scenario | undefined;
   /** Returns the load in steps that the scenario or the flags ask for; undefined: none. */
@@ -98,7 +98,7 @@ export interface Feature {
    * Returns the machines that the flags ask for, to start servers or make the load; undefined: only this one. A run has those of the
    * first feature. Throws UserError (exit code 2).
    */
-  machines?(words: Pick<Words, 'flags' | 'lists'>): PlannedMachines | undefined;
+  machines?(parsed: Pick<Arguments, 'flags' | 'lists'>): PlannedMachines | undefined;
   /** Says where a run's figures were sent. Its line is the last one below the table. */
   stored?(result: Result): Stored;
   /**

@@ -58,17 +58,17 @@ export interface ScenarioRun {
   hasEnded(): boolean;
 }
 
-type Words = readonly string[] | string;
+type Arguments = readonly string[] | string;
 
 /** Starts a run, which is ended after the test. @param args a list, or a string separated by spaces */
-export const startScenario = (args: Words, env: Home['env']): ScenarioRun =>
+export const startScenario = (args: Arguments, env: Home['env']): ScenarioRun =>
   startCommand(['scenario', ...wordsOf(args)], env);
 
-const wordsOf = (args: Words) => (typeof args === 'string' ? args.split(' ') : args);
+const wordsOf = (args: Arguments) => (typeof args === 'string' ? args.split(' ') : args);
 
 /** Starts any command like startScenario. @param before a command prefix that executes the command */
 export function startCommand(
-  args: Words,
+  args: Arguments,
   env: Readonly<Home['env']>,
   before: readonly string[] = [],
 ): ScenarioRun {

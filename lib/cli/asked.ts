@@ -1,5 +1,5 @@
 // What the flags that compare and knobs have in common ask for: pages, traffic, loads, and how sides are started.
-import { asWords, usageError, unknownWord } from '../errors.ts';
+import { prefixed, usageError, unknownWord } from '../errors.ts';
 import { features } from '../features.ts';
 import { present } from '../present.ts';
 import { bodyOfFile, headersOf, isMethod } from '../scenario/load/flags.ts';
@@ -8,7 +8,7 @@ import { serverNames, type LoadProfile, type LoadRequest } from '../scenario/mod
 import { pathOrUrl, readPageList, type AskedPages, type AskedRequests } from '../scenario/pages.ts';
 import { isLoopback, readStub } from '../servers/index.ts';
 import { fromCallersFolder } from '../setup/paths.ts';
-import { flagsWith, ofForm, wholeNumber, type Flag, type Words } from './words.ts';
+import { flagsWith, ofForm, wholeNumber, type Flag, type Arguments } from './arguments.ts';
 import type { Given, Source } from './sides.ts';
 
 /** Returns the value for a side's name, or else the value for all sides. */
@@ -117,14 +117,14 @@ interface ReadPages {
   said: readonly string[];
 }
 
-async function readPages(words: Words, given: readonly Given[]): Promise<ReadPages> {
-  const { flags, read } = words;
+async function readPages(parsed: Arguments, given: readonly Given[]): Promise<ReadPages> {
+  const { flags, read } = parsed;
   const named = flagsWith('namesRequests', askedFlags).find((name) => flags.has(name));
   const flag = `--${named}`;
   const listed = read('url', pathOrUrl) ?? read('urls', readPageList);
   if (listed !== undefined) return { pages: { flag, ...listed }, said: [] };
   for (const feature of features) {
-    const asked = await feature.requests?.(words, given);
+    const asked = await feature.requests?.(parsed, given);
     if (asked === undefined) continue;
     const { said, record, acceptsDifferences, ...pages } = asked;
     const path = (pages.requests[0] as LoadRequest).target;
@@ -137,7 +137,7 @@ async function readPages(words: Words, given: readonly Given[]): Promise<ReadPag
   return { said: [] };
 }
 
-function readRequest({ flags, lists }: Words) {
+function readRequest({ flags, lists }: Arguments) {
   const [method, data, headers] = [flags.get('method'), flags.get('data'), lists.get('header')];
   if (method === undefined && data === undefined && headers === undefined) return undefined;
   if (method !== undefined && !isMethod(method))
@@ -150,7 +150,7 @@ function readRequest({ flags, lists }: Words) {
     /** The flags as they are shown. */
     shown: shown.join(' '),
     of: (load: LoadProfile): Partial<LoadProfile> => {
-      const { headers: flagHeaders = {} } = asWords(
+      const { headers: flagHeaders = {} } = prefixed(
         () => headersOf('--header', headers ?? [], load.protocol),
         '',
       );
@@ -167,8 +167,8 @@ function readRequest({ flags, lists }: Words) {
 }
 
 /** Throws UserError (exit code 2). */
-export async function readAsked(words: Words, given: readonly Given[]) {
-  const { flags, lists, read } = words;
+export async function readAsked(parsed: Arguments, given: readonly Given[]) {
+  const { flags, lists, read } = parsed;
   const status = read('status', ofForm(/^[2-5]\d\d$/, 'give a status from 200 to 599'));
   const names = given.map(({ name }) => name);
   if (
@@ -177,15 +177,15 @@ export async function readAsked(words: Words, given: readonly Given[]) {
   )
     throw usageError('--in is for a file of nginx without http { }, and no side is one');
   return {
-    ...(await readPages(words, given)),
+    ...(await readPages(parsed, given)),
     ...present({
-      request: readRequest(words),
+      request: readRequest(parsed),
       status: status === undefined ? undefined : Number(status),
       /** The loads are HTTP/3, whatever their lines say. */
       h3: flags.has('h3') || undefined,
     }),
     load: ofSides('--load', lists.get('load') ?? [], names),
-    launch: readLaunch(words, given),
+    launch: readLaunch(parsed, given),
   };
 }
 
@@ -198,7 +198,7 @@ interface Launch {
 }
 
 /** Returns a function that says how a side is started. */
-function readLaunch({ lists }: Words, given: readonly Given[]) {
+function readLaunch({ lists }: Arguments, given: readonly Given[]) {
   const names = given.map(({ name }) => name);
   const having = (is: (source: Source) => boolean): string[] =>
     given.flatMap(({ name, source }) => (is(source) ? [name] : []));

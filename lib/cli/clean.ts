@@ -9,7 +9,7 @@ import { features } from '../features.ts';
 import { whole } from '../format.ts';
 import { holder, lockFile, oneRunAtATime } from '../machine/locks.ts';
 import { bakeoffFolder, typed } from '../setup/paths.ts';
-import { printHelp, readWords, type Flag } from './words.ts';
+import { printHelp, readArguments, type Flag } from './arguments.ts';
 
 const histories = features.flatMap(({ history }) => history ?? []);
 
@@ -36,7 +36,7 @@ export async function cleanCommand(args: readonly string[]): Promise<number> {
   const {
     positionals: [word],
     flags,
-  } = readWords(args, cleanFlags);
+  } = readArguments(args, cleanFlags);
   if (flags.has('help')) {
     printHelp(
       [

@@ -14,7 +14,7 @@ import { requireNone, readRunOptions, runFlags, type RunOptions } from './run-op
 import { getTools, preparing, runPlan, takeMachine, withRun, type ReadyRun } from './run.ts';
 import { report, say, terminalOf } from './run-output.ts';
 import { tryOnce, type Tried } from './start-sides.ts';
-import { printGroupedHelp, readWords, type Flag } from './words.ts';
+import { printGroupedHelp, readArguments, type Flag } from './arguments.ts';
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
@@ -60,13 +60,13 @@ const compareFlags = {
   ...runFlags,
 } as const satisfies Record<string, Flag>;
 
-/** Returns the exit code; without words prints the help and returns 2. Throws UserError and Interrupted. */
+/** Returns the exit code; without arguments prints the help and returns 2. Throws UserError and Interrupted. */
 export async function compareCommand(args: readonly string[]): Promise<number> {
-  const words = readWords(args, compareFlags);
-  const { positionals, flags } = words;
-  const options = readRunOptions(words);
+  const parsed = readArguments(args, compareFlags);
+  const { positionals, flags } = parsed;
+  const options = readRunOptions(parsed);
   if (options.help || args.length === 0) {
-    printGroupedHelp(help, compareFlags, words.positionals.includes('all'));
+    printGroupedHelp(help, compareFlags, parsed.positionals.includes('all'));
     return options.help ? 0 : 2;
   }
   const called = flags.get('name') ?? usualName;
@@ -77,7 +77,7 @@ export async function compareCommand(args: readonly string[]): Promise<number> {
     options.exports,
     given.flatMap(({ source }) => (source.kind === 'config' ? [source.config.file] : [])),
   );
-  const asked = await readAsked(words, given);
+  const asked = await readAsked(parsed, given);
   const kinds = given.map(({ source }) => source.kind);
   return withRun(options, kinds, {}, async (run) => {
     const sides = sidesOf(given, asked, run.cores);

@@ -23,7 +23,7 @@ import { fromCallersFolder, typed } from '../setup/paths.ts';
 import { writeForUser } from '../writing.ts';
 import { featureFlags, type CoreFlag } from './run-options.ts';
 import type { ScenarioOptions } from './run-scenario.ts';
-import type { Flag } from './words.ts';
+import type { Flag } from './arguments.ts';
 
 const source = fileURLToPath(new URL('../k6/scenario-script.ts', import.meta.url));
 

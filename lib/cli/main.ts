@@ -5,7 +5,7 @@ import { features } from '../features.ts';
 import { Interrupted } from '../signals.ts';
 import { installVariable } from '../setup/machine.ts';
 import { typed } from '../setup/paths.ts';
-import { noInstall, printHelp } from './words.ts';
+import { noInstall, printHelp } from './arguments.ts';
 import packageJson from '../../package.json' with { type: 'json' };
 
 const ownCommands: Readonly<Record<string, Command>> = {

@@ -16,8 +16,8 @@ import {
   seconds,
   wholeNumber,
   type Flag,
-  type Words,
-} from './words.ts';
+  type Arguments,
+} from './arguments.ts';
 
 /** Files for the result, beside those in --out. */
 const exportFlags = {
@@ -153,7 +153,7 @@ export const runFlags = { ...coreFlags, ...featureFlags };
 export type RunOptions = ReturnType<typeof readRunOptions>;
 
 /** Absent flags give absent options. Throws UserError (exit code 2). */
-export function readRunOptions({ flags, lists, read }: Words) {
+export function readRunOptions({ flags, lists, read }: Arguments) {
   for (const [name, { check }] of Object.entries(featureFlags))
     if (check !== undefined) read(name, check);
   const isGiven = (flag: CoreFlag) => flags.has(flag) || undefined;

@@ -42,7 +42,7 @@ function draftOf(
 }
 
 /** The plan of a run on this machine's cores, before anything is started; undefined if it cannot run here. */
-export function draftHere(scenario: Scenario, asked: AskedOptions): PlanDraft | undefined {
+export function localDraft(scenario: Scenario, asked: AskedOptions): PlanDraft | undefined {
   const { serverCpus: server, generatorCpus: generator, variants } = asked;
   try {
     const cores = divideCores(readProcessors(), { server, generator }, scenario);

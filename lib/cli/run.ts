@@ -120,7 +120,11 @@ export async function getTools(run: Run, servers: readonly ServerSpec[], options
     (await waitForTurn(options, signal))();
   const { machines } = run;
   const names = serversOf(servers);
-  const needed: ToolName[] = ['k6', ...machines.neededHere(names), ...(options.sink?.tools ?? [])];
+  const needed: ToolName[] = [
+    'k6',
+    ...machines.neededLocally(names),
+    ...(options.sink?.tools ?? []),
+  ];
   const binaries = await ensureTools(needed, thisMachine(), signal);
   const { k6 } = binaries;
   const ofServers = await machines.tools(names, binaries, signal);

@@ -10,8 +10,14 @@ import type { Scenario } from '../scenario/model.ts';
 import { typed } from '../setup/paths.ts';
 import { k6ScriptFlag, writeK6Script } from './k6-script.ts';
 import { readRunOptions, runFlags } from './run-options.ts';
-import { draftHere, mostSeconds, runScenario, type ScenarioOptions } from './run-scenario.ts';
-import { onlyWord, printGroupedHelp, printHelp, readWords, type Flag } from './words.ts';
+import { localDraft, mostSeconds, runScenario, type ScenarioOptions } from './run-scenario.ts';
+import {
+  onlyArgument,
+  printGroupedHelp,
+  printHelp,
+  readArguments,
+  type Flag,
+} from './arguments.ts';
 
 export const scenarioFlags = {
   ...runFlags,
@@ -27,16 +33,16 @@ export const scenarioFlags = {
   ...k6ScriptFlag,
 } as const satisfies Record<string, Flag>;
 
-/** Without a name the scenarios are listed. @throws UserError (exit code 2) for words that are wrong or do not go together */
+/** Without a name the scenarios are listed. @throws UserError (exit code 2) for arguments that are wrong or do not go together */
 export function readScenarioOptions(args: readonly string[]) {
-  const words = readWords(args, scenarioFlags);
-  const { positionals, flags } = words;
+  const parsed = readArguments(args, scenarioFlags);
+  const { positionals, flags } = parsed;
   const k6Script = flags.has('k6-script') || undefined;
   const [first, ...more] = positionals;
-  const file = k6Script && onlyWord(more, 'file');
-  const name = k6Script ? first : onlyWord(positionals, 'scenario or article');
+  const file = k6Script && onlyArgument(more, 'file');
+  const name = k6Script ? first : onlyArgument(positionals, 'scenario or article');
   return {
-    ...readRunOptions(words),
+    ...readRunOptions(parsed),
     ...present({ name, variants: flags.get('variants')?.split(','), k6Script, file }),
     exact: flags.has('exact'),
     ...present({ resume: flags.has('resume') || undefined }),
@@ -94,7 +100,7 @@ async function overview(options: ScenarioOptions): Promise<string[]> {
   const scenarios = await loadScenarios();
   const width = Math.max(...scenarios.map(({ name }) => name.length));
   const secondsOf = (scenario: Scenario, most = Infinity) => {
-    const draft = draftHere(scenario, { ...options, mostSeconds: most });
+    const draft = localDraft(scenario, { ...options, mostSeconds: most });
     return draft && estimatedSeconds(draft);
   };
   const lineOf = (scenario: Scenario) => {

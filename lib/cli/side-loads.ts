@@ -1,5 +1,5 @@
 // Address, page, load and server of each side of a comparison.
-import { asWords, UserError, usageError } from '../errors.ts';
+import { prefixed, UserError, usageError } from '../errors.ts';
 import { present } from '../present.ts';
 import { shownUrl } from '../secrets.ts';
 import type { LoadProfile, Page, ServerSpec } from '../scenario/model.ts';
@@ -87,7 +87,7 @@ function wishFor(
   return { ...present({ host }), ...wish, ...(path === '/' ? {} : { path }) };
 }
 
-const asLoad = <T>(read: () => T): T => asWords(read, '--load: ');
+const asLoad = <T>(read: () => T): T => prefixed(read, '--load: ');
 
 /** Chooses the only address, or the one that the URL's scheme and port name. */
 function listenOf({ given, source }: Given, { scheme, port, flag }: Wish, h3: boolean): Listen {

@@ -2,7 +2,7 @@
 import path from 'node:path';
 import { existsSync } from 'node:fs';
 import { open, readdir } from 'node:fs/promises';
-import { asWords, usageError, nearest } from '../errors.ts';
+import { prefixed, usageError, nearest } from '../errors.ts';
 import { check, givenName } from '../form.ts';
 import { repeated } from '../present.ts';
 import { shownCommand } from '../secrets.ts';
@@ -105,7 +105,7 @@ function readAddress(word: string): Source {
 }
 
 function readCommand(command: string): Source {
-  const [program] = asWords(() => commandWords(command, 0), `'${shownCommand(command)}': `) as [
+  const [program] = prefixed(() => commandWords(command, 0), `'${shownCommand(command)}': `) as [
     string,
   ];
   return { kind: 'command', command, program };

@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
-import { asWords, UserError } from '../errors.ts';
+import { prefixed, UserError } from '../errors.ts';
 import { readBytes } from '../files.ts';
 import { readEnvironment } from '../machine/cores.ts';
 import { readProcessors } from '../machine/processors.ts';
@@ -11,7 +11,7 @@ import { checkResult, type Result, type VariantResult } from '../result/result.t
 import { runName } from '../runner/make-plan.ts';
 import type { PlanDraft } from '../runner/plan.ts';
 import type { Scenario } from '../scenario/model.ts';
-import { draftHere, type AskedOptions } from './run-scenario.ts';
+import { localDraft, type AskedOptions } from './run-scenario.ts';
 
 /** Names of the runs, oldest first; none if the folder cannot be read. */
 export async function runsIn(results: string): Promise<string[]> {
@@ -29,7 +29,7 @@ const mostBytes = 256e6;
 
 /** @param file path of result.json @throws UserError if it cannot be read, or is no result */
 export function readResult(file: string): Result {
-  const bytes = asWords(() => readBytes(file, mostBytes), `cannot read ${file}: `, 1);
+  const bytes = prefixed(() => readBytes(file, mostBytes), `cannot read ${file}: `, 1);
   return checkResult(bytes.toString('utf8'), file);
 }
 
@@ -38,7 +38,7 @@ export async function findDone(
   scenario: Scenario,
   asked: AskedOptions,
 ): Promise<{ folder: string; result: Result } | undefined> {
-  const draft = draftHere(scenario, asked);
+  const draft = localDraft(scenario, asked);
   if (draft === undefined) return undefined;
   const { bootId } = readEnvironment(readProcessors(), draft.cores, {});
   const names = await runsIn(asked.out);

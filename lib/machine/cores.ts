@@ -20,11 +20,11 @@ export interface Cores {
    */
   generatorHosts?: { names: readonly string[]; coresEach: number; overheadSeconds?: number };
   /** The hard limits of open files on other hosts; absent: this machine's. */
-  serverFiles?: FilesThere;
-  generatorFiles?: FilesThere;
+  serverFiles?: FileLimit;
+  generatorFiles?: FileLimit;
 }
 
-interface FilesThere {
+interface FileLimit {
   host: string;
   most: number;
 }

@@ -28,7 +28,7 @@ export interface Run {
   about: string;
 }
 
-export function runHere(): Run {
+export function localRun(): Run {
   return { from: hostname(), about: aboutThis() };
 }
 
@@ -52,7 +52,7 @@ export async function oneRunAtATime(
   wait?: Wait,
 ): Promise<() => void> {
   const address = `\0${name}`;
-  const thisRun = run ?? runHere();
+  const thisRun = run ?? localRun();
   const ofPart = `from ${thisRun.from}: ${thisRun.about}`;
   const about = run === undefined ? thisRun.about : ofPart;
   // A host may be this machine: then the run itself, or one of its parts, came first.

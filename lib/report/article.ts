@@ -61,7 +61,7 @@ function environmentsTable({
   results,
 }: ArticleRun): Table {
   const [first] = results.values();
-  const thisMachine = first === undefined ? [] : environmentHere(first.environment);
+  const thisMachine = first === undefined ? [] : measuredEnvironment(first.environment);
   const versions = new Set<string>();
   for (const { environment } of results.values())
     for (const [name, version] of Object.entries(environment.versions))
@@ -83,7 +83,7 @@ function environmentsTable({
 }
 
 /** The machine with the places of servers and k6, its system and its kernel. */
-export function environmentHere(environment: Environment): [string, string, string] {
+export function measuredEnvironment(environment: Environment): [string, string, string] {
   const places = `servers on ${serversPlace(environment)}, k6 on ${generatorPlace(environment)}`;
   return [`${environment.cpuModel}; ${places}`, environment.os, environment.kernel];
 }

@@ -30,10 +30,10 @@ export interface MachinesFor {
 export interface Machines extends MachinesInUse {
   cores: Cores;
   /** Returns those of the servers' programs that this machine must have. */
-  neededHere(servers: readonly ServerName[]): readonly ServerName[];
+  neededLocally(servers: readonly ServerName[]): readonly ServerName[];
   /**
    * Gets the programs of the servers, and k6 to where the load is made.
-   * @param localBinaries programs of this machine: k6, and what neededHere returned
+   * @param localBinaries programs of this machine: k6, and what neededLocally returned
    * @throws UserError, or the signal's reason
    */
   tools(
@@ -84,7 +84,7 @@ export interface ServerTools {
 }
 
 /** This machine, for servers and load. */
-export const inUseHere: MachinesInUse = {
+export const localMachines: MachinesInUse = {
   start: startServer,
   lost: () => undefined,
 };
@@ -93,9 +93,9 @@ export const inUseHere: MachinesInUse = {
 export const onlyThisMachine: Pick<PlannedMachines, 'open'> = {
   async open({ asked, scenario }) {
     return {
-      ...inUseHere,
+      ...localMachines,
       cores: divideCores(readProcessors(), asked, scenario),
-      neededHere: (servers) => servers,
+      neededLocally: (servers) => servers,
       async tools(servers, localBinaries, signal) {
         const binaries = byName(servers, (name) => localBinaries[name]);
         return { binaries, versions: await versionsOf(binaries, signal) };

@@ -302,7 +302,7 @@ export interface VariantRound extends ServerFigures {
   /** Warnings about the server's log, its answers and its enclosure. */
   notes: readonly string[];
   /** Last line of the server's log, if requests failed. */
-  lastWords?: string | undefined;
+  describeEnd?: string | undefined;
   /** Kernel settings of its enclosure. */
   settings?: Omit<KernelSetting, 'variants'>[];
   /** k6's record with the samples of the whole group; undefined: none. */

@@ -204,7 +204,7 @@ function outcomeOf(
       ...(bodiesDiffer(planned, all, answer) ? [warning.otherBodies(name)] : []),
       ...(measurement.enclosed?.notes ?? []),
     ],
-    lastWords: total(phases, succeeded) < requests ? alarms.last : undefined,
+    describeEnd: total(phases, succeeded) < requests ? alarms.last : undefined,
     ...present({ stepped, settings: enclosure?.settings }),
     recordFile: measurement.recordFile,
   };

@@ -343,10 +343,10 @@ class Rounds {
     return outcomes;
   }
 
-  #noteOutcome(variant: string, { integrity, notes, lastWords }: VariantRound) {
-    if (lastWords !== undefined && !this.#quoted.has(variant)) {
+  #noteOutcome(variant: string, { integrity, notes, describeEnd }: VariantRound) {
+    if (describeEnd !== undefined && !this.#quoted.has(variant)) {
       this.#quoted.add(variant);
-      this.#notes.add(warning.logOfFailures(variant, lastWords));
+      this.#notes.add(warning.logOfFailures(variant, describeEnd));
     }
     for (const text of [...notes, ...(integrity?.problems ?? [])]) this.#notes.add(text);
   }

@@ -66,8 +66,8 @@ function changedVariant(variant: Variant, changes: ScenarioChanges, configs: Con
     (page !== undefined && variant.page === undefined) ||
     (network !== undefined && variant.network === undefined) ||
     measuringFields.some((field) => changes[field] !== undefined);
-  const laid = withConfigs(rest, configs);
-  return isLoadedOtherwise || laid !== rest ? laid : variant;
+  const changed = withConfigs(rest, configs);
+  return isLoadedOtherwise || changed !== rest ? changed : variant;
 }
 
 function withConfigs(variant: Variant, configs: Configs): Variant {

@@ -13,7 +13,7 @@ export type {
   AddressServer,
   CommandServer,
   ConfiguredServer,
-  LaidLines,
+  Overlay,
   LinkDirection,
   LoadProfile,
   LoadRequest,

@@ -54,13 +54,13 @@ export const serverNames = ['nginx', 'h2o', 'nghttpd'] as const;
 const serverName = oneOf(serverNames);
 export type ServerName = v.InferOutput<typeof serverName>;
 
-const laidFields = {
+const overlayFields = {
   /** The block of the lines. nginx: main, events, http or server. h2o: top or ssl. nghttpd: flags. */
   context: text,
   lines: text,
 };
 /** Lines in a server's config language that replace those of a user's config, as in server-configs/knobs/. */
-export interface LaidLines extends Of<typeof laidFields> {}
+export interface Overlay extends Of<typeof overlayFields> {}
 
 const textsByName = v.custom<Record<string, string>>(
   (value) => isObject(value) && Object.values(value).every((member) => typeof member === 'string'),
@@ -84,14 +84,14 @@ const configuredFields = {
   /** Limit of open files (soft and hard). Default: as many as the connections need. */
   fileLimit: orAbsent(files),
   /**
-   * `config` is a single config of your own. `port` is the port to load if it has several; `laid` lines go over it. It is complete, or
+   * `config` is a single config of your own. `port` is the port to load if it has several; `overlays` go over it. It is complete, or
    * runs in the http block of nginx's config `within`. `upstreams`: backends by name, such as app:9000, and HOST:PORT or stub:50ms:2KB
    * in their place.
    */
   asIs: orAbsent(
     closed({
       port: orAbsent(port),
-      laid: orAbsent(list(given(laidFields))),
+      overlays: orAbsent(list(given(overlayFields))),
       within: orAbsent(text),
       upstreams: orAbsent(textsByName),
     }),

@@ -2,7 +2,7 @@
 import { readdir, readFile, realpath } from 'node:fs/promises';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { addressIn, asWords, unknownWord, UserError, withShortQuotes, wordIn } from '../errors.ts';
+import { addressIn, prefixed, unknownWord, UserError, withShortQuotes, wordIn } from '../errors.ts';
 import { missing, namesIn, namesOpenToAll, readBytes, requirePlainPath } from '../files.ts';
 import type { ConfiguredServer, ServerName } from '../scenario/model.ts';
 import type { Build, ServerKind } from './server.ts';
@@ -111,7 +111,7 @@ export async function readIncluded(file: string, by: Inclusion, open: readonly s
 /** The sorted names in a folder that an include lists. Throws UserError if the server's user may not list it. */
 export function namesToInclude(folder: string, { from, name }: Inclusion): string[] {
   if (!forAll()) return namesIn(folder).sort();
-  return asWords(
+  return prefixed(
     () => namesOpenToAll(folder),
     `${from}: includes ${name}, but cannot list ${folder}: `,
     1,

@@ -47,7 +47,7 @@ export function watchLifecycle(
         return resolve(
           `${who} went on in the background (pid ${left.join(', ')}), and was ended: keep it in the foreground, such as nginx -g 'daemon off;', lighttpd -D or caddy run`,
         );
-      const last = lastWords(await lastLines(logFile), isCommand ? 4 : 1);
+      const last = describeEnd(await lastLines(logFile), isCommand ? 4 : 1);
       const how = signal === null ? `with code ${code}` : `by ${signal}`;
       resolve(`${who} ended ${how}${last === '' ? '' : `; its log ends: ${last}`}`);
     });
@@ -64,7 +64,7 @@ export function watchLifecycle(
   return { died, gone, stop: () => (stopping ??= end()) };
 }
 
-function lastWords(lines: readonly string[], count: number): string {
+function describeEnd(lines: readonly string[], count: number): string {
   // Without a stack trace.
   const telling = lines.filter((line) => !/^(?:at .*|[\W\d_]*|Node\.js v[\d.]+)$/.test(line));
   return (telling.length === 0 ? lines : telling).slice(-count).join(' | ');

@@ -2,9 +2,9 @@
 import path from 'node:path';
 import { UserError, wordIn } from '../errors.ts';
 import { present } from '../present.ts';
-import type { LaidLines } from '../scenario/model.ts';
+import type { Overlay } from '../scenario/model.ts';
 import { ours, ourLines, readLayers, readText, type Layer } from './config-files.ts';
-import { laidOrigin, type ReadConfig, type View } from './own/changes.ts';
+import { overlayOrigin, type ReadConfig, type View } from './own/changes.ts';
 import { chooseListen, type Listen } from './own/redirect.ts';
 import type { AdoptPlace, AdoptedConfig, ComposedConfig, Place, ServerKind } from './server.ts';
 
@@ -105,13 +105,13 @@ async function compose(names: readonly string[], place: Place): Promise<Composed
 }
 
 async function adoptNghttpd(file: string, place: AdoptPlace): Promise<AdoptedConfig> {
-  const { flags, listen, port, pair } = parse(file, await readText(file), place.laid);
+  const { flags, listen, port, pair } = parse(file, await readText(file), place.overlays);
   const { tls } = chooseListen(file, [listen], place.listen);
   const folder = path.dirname(file);
   const valueOf = (wanted: string) => flags.find(({ name }) => name === wanted)?.value;
   const address = valueOf('address');
-  const portThere = port ?? '(none there)';
-  const was = address === undefined ? portThere : `${address}:${portThere}`;
+  const shownPort = port ?? '(none there)';
+  const was = address === undefined ? shownPort : `${address}:${shownPort}`;
   const redirections = [`port ${was} → ${place.address}:${place.port}`];
   const kept = flags.flatMap((flag): Flag[] => {
     const { name, value } = flag;
@@ -150,12 +150,12 @@ const pathFlags = new Set(['htdocs', 'dh-param-file', 'mime-types-file']);
 
 const portLine = /^[ \t]*(\d+)(?:[ \t]+(\S+)[ \t]+(\S+))?[ \t]*(?:#.*)?\r?$/m;
 
-/** `laid` replaces flags of the same names. Without a port it listens on the protocol's. */
-function parse(file: string, text: string, laid: readonly LaidLines[] = []) {
+/** `overlays` replace flags of the same names. Without a port it listens on the protocol's. */
+function parse(file: string, text: string, overlays: readonly Overlay[] = []) {
   const [, port, key, certificate] = portLine.exec(text) ?? [];
   const flags = composeFlags([
     { file, text: text.replace(portLine, '') },
-    ...laid.map(({ lines }) => ({ file: laidOrigin, origin: laidOrigin, text: lines })),
+    ...overlays.map(({ lines }) => ({ file: overlayOrigin, origin: overlayOrigin, text: lines })),
   ]);
   const tls = !flags.some(({ name }) => name === 'no-tls');
   const at = Number(port ?? (tls ? 443 : 80));
@@ -182,7 +182,7 @@ export async function readNghttpd(file: string): Promise<ReadConfig> {
     ...viewOf(flags),
     listens: [listen],
     facts: () => ({ proxied: false, logs: false, logLine: false }),
-    lay: (laid) => viewOf(parse(file, text, laid).flags),
+    overlay: (overlays) => viewOf(parse(file, text, overlays).flags),
   };
 }
 

@@ -19,7 +19,7 @@ import {
   tempModules,
   type Directive,
 } from './nginx-config.ts';
-import { layNginx, limitLines, readInPlace, servingLines } from './own/lay-nginx.ts';
+import { overlayNginx, limitLines, readInPlace, servingLines } from './own/overlay-nginx.ts';
 import {
   blocksIn,
   httpServers,
@@ -137,7 +137,7 @@ async function adoptNginx(file: string, place: AdoptPlace, build: Build): Promis
   const listens = nginxListens(written, file);
   const { port, tls, http2, http2Only, hosts } = chooseListen(file, listens, place.listen);
   const page = { port, paths: place.paths, cores: place.cores };
-  const config = layNginx(written, place.laid, page);
+  const config = overlayNginx(written, place.overlays, page);
   const workers = nginxWorkers(config);
   const servers = httpServers(config, file);
   const begun = await beginCopy(file, servers.flatMap(listensOf).map(parseAddress), port, place);

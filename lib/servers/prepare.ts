@@ -173,7 +173,7 @@ async function configFor(
     http3: load?.protocol === 'h3',
     within: asIs.within,
     upstreams,
-    laid: asIs.laid ?? [],
+    overlays: asIs.overlays ?? [],
     paths: pathsOf(page),
     nextPort: () => freePort(),
   };

@@ -1,7 +1,7 @@
 // The types of servers: options of a start, a running server, a config that is ready to run, a kind of server.
 import type { ChildOptions, RunAs } from '../process.ts';
 import type {
-  LaidLines,
+  Overlay,
   LoadProfile,
   LoadRequest,
   Page,
@@ -162,7 +162,7 @@ export interface AdoptPlace extends Omit<Place, 'docroot' | 'workers'> {
   /** Backends by name in lower case, such as app:9000, and what stands for each: `to` as it was given. */
   upstreams?: readonly { name: string; to: string; address: string }[];
   /** Lines to add to the blocks that serve the pages with these paths. */
-  laid: readonly LaidLines[];
+  overlays: readonly Overlay[];
   paths: readonly string[];
   /** Returns a free port of 127.0.0.1; may return the same one twice. */
   nextPort(): Promise<number>;

@@ -30,20 +30,26 @@ async function ownConfig(server: ServerName) {
 describe.each<ServerName>(['nginx', 'h2o', 'nghttpd'])('%s', (server) => {
   it.for(readKnobs(server).flatMap((knob) => candidatesOf(knob, 1)))(
     'accepts $name alone, and serves its page with it',
-    async ({ laid, knob }, { skip }) => {
+    async ({ overlay, knob }, { skip }) => {
       const binaries = await ensureTools([server]);
       const { stdout, stderr } = await run({
         command: binaries[server],
         args: server === 'nginx' ? ['-V'] : ['--help'],
       });
-      const needed = server === 'nghttpd' ? /^--[\w-]+/.exec(laid.lines)?.[0] : knob.where?.build;
+      const needed =
+        server === 'nghttpd' ? /^--[\w-]+/.exec(overlay.lines)?.[0] : knob.where?.build;
       skip(
         needed !== undefined && !`${stdout}${stderr}`.includes(needed),
         `this build is without ${needed}`,
       );
       const config = await readOwnConfig(await ownConfig(server));
       const { answer } = await test.start(
-        { name: server, config: [config.file], workers: config.workers, asIs: { laid: [laid] } },
+        {
+          name: server,
+          config: [config.file],
+          workers: config.workers,
+          asIs: { overlays: [overlay] },
+        },
         { folder: path.join(test.folder, 'run'), workers: 1, page },
       );
       expect(answer.bytes).toBe(6);

@@ -3,7 +3,7 @@ import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeEach, expect, test, vi } from 'vitest';
 import { runArticle } from '../../lib/cli/article.ts';
-import { draftHere } from '../../lib/cli/run-scenario.ts';
+import { localDraft } from '../../lib/cli/run-scenario.ts';
 import { readScenarioOptions } from '../../lib/cli/scenario.ts';
 import { readEnvironment } from '../../lib/machine/cores.ts';
 import { readProcessors } from '../../lib/machine/processors.ts';
@@ -34,7 +34,7 @@ type Changes = { [Field in keyof Result]?: Result[Field] | undefined };
 /** Writes the result of an article's scenario in the form that --resume expects, with changes. */
 async function keepRun(out: string, name: string, changes: Changes = {}) {
   const options = { ...readScenarioOptions([]), mostSeconds: 300 };
-  const draft = draftHere(await findScenario(name), options) as PlanDraft;
+  const draft = localDraft(await findScenario(name), options) as PlanDraft;
   const run = `2026-11-20T08-15-30-${name}`;
   const result = buildResult(
     { plan: { ...draft, run }, sink: null },

@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, beforeEach, expect, test, vi } from 'vitest';
 import { compareCommand } from '../../lib/cli/compare.ts';
-import { printHelp } from '../../lib/cli/words.ts';
+import { printHelp } from '../../lib/cli/arguments.ts';
 import { sharedFolder } from '../fixtures/new-folder.ts';
 import { refusalOf } from '../fixtures/refused.ts';
 

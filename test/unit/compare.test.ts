@@ -9,7 +9,7 @@ import { sidesOf, type Side } from '../../lib/cli/side-loads.ts';
 import { namesOf, readSides, type Given } from '../../lib/cli/sides.ts';
 import { givenName, problemIn } from '../../lib/form.ts';
 import type { Tried } from '../../lib/cli/start-sides.ts';
-import { readWords } from '../../lib/cli/words.ts';
+import { readArguments } from '../../lib/cli/arguments.ts';
 import { address } from '../../lib/scenario/index.ts';
 import { textOf, type Table } from '../../lib/report/table.ts';
 import type { PlanDraft } from '../../lib/runner/plan.ts';
@@ -52,7 +52,7 @@ const flags = { ...askedFlags, h3: { help: '' }, port, cgroup } as const;
 const oneCore: Parameters<typeof sidesOf>[2] = { generatorCpus: [0] };
 /** @param words flags, separated by commas */
 async function sidesFor(given: readonly Given[], words = '', cores = oneCore) {
-  const read = readWords(words === '' ? [] : words.split(', '), flags);
+  const read = readArguments(words === '' ? [] : words.split(', '), flags);
   return sidesOf(given, await readAsked(read, given), cores);
 }
 const twoSides = (first: OwnConfig, other: OwnConfig, flags = '', cores = oneCore) =>

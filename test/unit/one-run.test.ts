@@ -7,7 +7,7 @@ import { hostname, userInfo } from 'node:os';
 import { join } from 'node:path';
 import { beforeAll, expect, onTestFinished, test, vi } from 'vitest';
 import { bundledForNode } from '../../bin/bundle.mjs';
-import { holder, lockFile, oneRunAtATime, runHere, writeHolder } from '../../lib/machine/locks.ts';
+import { holder, lockFile, oneRunAtATime, localRun, writeHolder } from '../../lib/machine/locks.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
 import { newFolder, sharedFolder } from '../fixtures/new-folder.ts';
 import { start, type Started } from '../fixtures/node-process.ts';
@@ -126,7 +126,7 @@ test('waiting runs measure in order of arrival, and a stopped one does not block
 });
 
 test('parts of a run measure at the same time, but not together with another run', async () => {
-  const [mine, other] = [runHere(), { from: 'elsewhere', about: runHere().about }];
+  const [mine, other] = [localRun(), { from: 'elsewhere', about: localRun().about }];
   expect(mine).toMatchObject({
     from: hostname(),
     about: expect.stringMatching(`^process ${process.pid} of `),

@@ -59,7 +59,7 @@ export async function blindTest(options: BlindOptions): Promise<0 | 3> {
     isResumed,
   );
   console.log(`SHA-256 of the key and the servers: ${seal}`);
-  const possible = await pairsHere(pairs, file.runs);
+  const possible = await possiblePairs(pairs, file.runs);
   const left = pairs.length - possible.length;
   if (left > 0)
     console.error(
@@ -84,7 +84,7 @@ const dropCaches = '/proc/sys/vm/drop_caches';
  * The pairs that have a run, which root may have made, and those whose disturbance can happen here.
  * @param file the kernel's, which drops caches when it is written
  */
-export async function pairsHere(
+export async function possiblePairs(
   pairs: readonly Pair[],
   runs: readonly Pick<PairRun, 'number'>[],
   file = dropCaches,

@@ -1,7 +1,7 @@
 // Servers of known figures: their truth, bounds, and the score of a blind test.
 import { once } from 'node:events';
 import { expect, test } from 'vitest';
-import { pairsHere } from './blind.ts';
+import { possiblePairs } from './blind.ts';
 import { outcome, placesBeyond, tableOfCases, voidReasons, type Case } from './judge.ts';
 import { allOrNone } from './lab.ts';
 import { groupsOfSides, type Seen } from './measure.ts';
@@ -186,15 +186,15 @@ test('pairs whose caches cannot be dropped are left out', async () => {
   const pairs = drawPairs(200, 6, true);
   const others = pairs.filter(({ disturbance }) => disturbance?.what !== 'drops caches');
   expect(others.length).toBeLessThan(pairs.length);
-  expect(await pairsHere(pairs, [], '/not/there')).toEqual(others);
-  expect(await pairsHere(pairs, [], import.meta.filename)).toEqual(pairs);
+  expect(await possiblePairs(pairs, [], '/not/there')).toEqual(others);
+  expect(await possiblePairs(pairs, [], import.meta.filename)).toEqual(pairs);
 });
 
 test('a pair that root has run counts, though its caches cannot be dropped now', async () => {
   const pairs = drawPairs(200, 6, true);
   const drops = pairs.filter(({ disturbance }) => disturbance?.what === 'drops caches');
   const [made] = drops as [Pair];
-  const possible = await pairsHere(pairs, [made], '/not/there');
+  const possible = await possiblePairs(pairs, [made], '/not/there');
   expect(possible).toContainEqual(made);
   expect(possible).toHaveLength(pairs.length - drops.length + 1);
 });

@@ -10,11 +10,11 @@ import {
   noInstall,
   oneOf,
   printHelp,
-  readWords,
+  readArguments,
   wholeNumber,
   type Flag,
-  type Words,
-} from '../../cli/words.ts';
+  type Arguments,
+} from '../../cli/arguments.ts';
 
 const flags = {
   quick: { help: 'five servers, alone and in turns of two, without other generators: a minute' },
@@ -48,7 +48,7 @@ const flags = {
 
 /** Exit code 3: bakeoff is beyond its bounds. @throws UserError */
 export async function calibrateCommand(args: readonly string[]): Promise<number> {
-  const { positionals, flags: given } = readWords(args, flags);
+  const { positionals, flags: given } = readArguments(args, flags);
   if (given.has('help')) {
     printHelp(
       [
@@ -118,7 +118,7 @@ const modes = ['blind', 'disturb', 'effect'] as const;
 /** A pair takes a quarter or half a minute. */
 const mostPairs = 1000;
 
-function refuse(given: Words['flags'], names: readonly string[], why: string): void {
+function refuse(given: Arguments['flags'], names: readonly string[], why: string): void {
   for (const name of names) if (given.has(name)) throw new UserError(`--${name}: ${why}`, 2);
 }
 

@@ -10,7 +10,7 @@ import { pin } from '../../process.ts';
 import type { Environment } from '../../result/environment.ts';
 import type { Phase, Result } from '../../result/result.ts';
 import { makePlan, type PlanOptions } from '../../runner/make-plan.ts';
-import { inUseHere } from '../../runner/machines.ts';
+import { localMachines } from '../../runner/machines.ts';
 import type { Plan, RunContext, Sink } from '../../runner/plan.ts';
 import { runGroup } from '../../runner/round.ts';
 import { runRounds, type RunEvents } from '../../runner/run.ts';
@@ -144,7 +144,7 @@ async function inContext<T>(
       script,
       sink,
       signal,
-      machines: inUseHere,
+      machines: localMachines,
       tools: { k6: binaries.k6 as string, servers: binaries },
     });
   } finally {

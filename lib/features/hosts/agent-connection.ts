@@ -86,10 +86,10 @@ export async function openAgent(name: string) {
 /** Throws UserError if the address that a host gives itself leads to this machine: the load goes there. */
 async function requireAway(name: string, address: string): Promise<void> {
   const interfaces = Object.values(networkInterfaces()).flat();
-  const isHere = interfaces.some((networkInterface) => networkInterface?.address === address);
+  const isLocal = interfaces.some((networkInterface) => networkInterface?.address === address);
   // Who names an address of this machine means this machine.
   const isMeant = async () => (await addressesOf(name)).includes(address);
-  if (!isLoopback(address) && (!isHere || (await isMeant()))) return;
+  if (!isLoopback(address) && (!isLocal || (await isMeant()))) return;
   throw new UserError(
     `${name} says that its address is ${address}, which is one of this machine: nothing else than the host is loaded`,
   );

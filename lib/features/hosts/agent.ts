@@ -30,7 +30,7 @@ import {
   greeting,
   patienceMs,
   type K6Ended,
-  type K6There,
+  type RemoteK6,
   type Reply,
   type SentFile,
   watchMs,
@@ -178,7 +178,7 @@ const calls = {
   },
 };
 
-async function runK6({ k6, binary, args, env: given, folder }: K6There): Promise<K6Ended> {
+async function runK6({ k6, binary, args, env: given, folder }: RemoteK6): Promise<K6Ended> {
   const files = k6Files(folder);
   // k6's own variables here would change the load, or send samples elsewhere.
   const env = { ...withoutVariables(process.env, 'K6_'), ...given };

@@ -1,9 +1,10 @@
 // Which hosts the flags name.
 import { expect, test } from 'vitest';
 import { readRunOptions, runFlags } from '../../cli/run-options.ts';
-import { readWords } from '../../cli/words.ts';
+import { readArguments } from '../../cli/arguments.ts';
 
-const machinesOf = (line: string) => readRunOptions(readWords(line.split(' '), runFlags)).machines;
+const machinesOf = (line: string) =>
+  readRunOptions(readArguments(line.split(' '), runFlags)).machines;
 
 test.each([
   ['--install', /^--install is for --server-host: give one/],

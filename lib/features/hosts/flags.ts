@@ -1,5 +1,5 @@
 // Which hosts a run has, by its flags.
-import { ofForm, type Flag, type Words } from '../../cli/words.ts';
+import { ofForm, type Flag, type Arguments } from '../../cli/arguments.ts';
 import { usageError } from '../../errors.ts';
 import { repeated } from '../../present.ts';
 import type { PlannedMachines } from '../../runner/machines.ts';
@@ -30,7 +30,7 @@ export const hostFlags = {
 export function plannedHosts({
   flags,
   lists,
-}: Pick<Words, 'flags' | 'lists'>): PlannedMachines | undefined {
+}: Pick<Arguments, 'flags' | 'lists'>): PlannedMachines | undefined {
   const given = flags.get('server-host');
   const server = given === undefined ? undefined : readHost('--server-host', given);
   const generators = readGenerators(lists.get('generator-host') ?? []);

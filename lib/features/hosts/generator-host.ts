@@ -4,11 +4,11 @@ import { readFile } from 'node:fs/promises';
 import os from 'node:os';
 import { setTimeout as delay } from 'node:timers/promises';
 import { UserError } from '../../errors.ts';
-import { runHere } from '../../machine/locks.ts';
+import { localRun } from '../../machine/locks.ts';
 import { cpusOf } from '../../machine/processors.ts';
 import { clocksAhead, keepLimitMs, keepScript, openAgent } from './agent-connection.ts';
 import { measureLink } from './link.ts';
-import type { K6There, SentFile } from './messages.ts';
+import type { RemoteK6, SentFile } from './messages.ts';
 import { connect } from './ssh.ts';
 import type { GeneratorHostFacts } from '../../result/environment.ts';
 
@@ -68,7 +68,7 @@ async function openGeneratorHost(name: string) {
     clocks: () => clocksAhead(agent),
     /** Reserves the host for this run and sends this machine's k6 if it is missing there. Throws UserError or the signal's reason. */
     async have(binary: string, signal: AbortSignal) {
-      await agent.ask('alone', runHere(), { signal });
+      await agent.ask('alone', localRun(), { signal });
       there ??= await sendBinary(name, binary, signal);
     },
     /** Stores files in a new folder for k6 and returns its path. */
@@ -80,7 +80,7 @@ async function openGeneratorHost(name: string) {
      * @throws UserError if the connection ends
      */
     async run(
-      { args, env, folder }: Omit<K6There, 'k6' | 'binary'>,
+      { args, env, folder }: Omit<RemoteK6, 'k6' | 'binary'>,
       printed: (text: string) => void,
     ) {
       if (there === undefined) throw new Error(`${name} has no k6 yet`);

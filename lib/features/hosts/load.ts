@@ -29,7 +29,7 @@ const leadMs = 3000;
  * @param hosts that have k6
  * @throws UserError for a load that cannot be divided among them, or if a connection ends
  */
-export async function startK6There(
+export async function startRemoteK6(
   hosts: readonly GeneratorHost[],
   { folder, script, loadPlan }: K6Load,
 ): Promise<RunningK6> {

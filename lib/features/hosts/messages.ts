@@ -4,7 +4,7 @@ export type SentFile =
   { path: string; mode: number; base64: string } | { path: string; link: string };
 
 /** A start of k6 in `folder`, made by `keep` and removed afterwards. `k6` is its id. */
-export interface K6There {
+export interface RemoteK6 {
   k6: number;
   binary: string;
   args: readonly string[];

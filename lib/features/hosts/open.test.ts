@@ -47,7 +47,7 @@ test('with servers on another host this machine needs no server', async () => {
   const machines = await openHosts(named, ofConfigs);
   onTestFinished(machines.close);
   expect(machines.cores).toMatchObject({ serverHost: 'web1', serverFiles: { most: 1024 } });
-  expect(machines.neededHere(['nginx'])).toEqual([]);
+  expect(machines.neededLocally(['nginx'])).toEqual([]);
   expect(machines.startLoad).toBeUndefined();
   expect(machines.lost()).toBeUndefined();
   await machines.close();
@@ -72,6 +72,6 @@ test('generators on other hosts load addresses, and this machine starts the serv
   onTestFinished(machines.close);
   expect(machines.cores.generatorHosts?.names).toEqual(['gen1']);
   expect(machines.cores.serverHost).toBeUndefined();
-  expect(machines.neededHere(['nginx'])).toEqual(['nginx']);
+  expect(machines.neededLocally(['nginx'])).toEqual(['nginx']);
   expect(machines.startLoad).toBeDefined();
 });

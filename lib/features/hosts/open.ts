@@ -4,7 +4,7 @@ import { requireCpus, usableCpus, type AskedCores, type Cores } from '../../mach
 import { cpusOf, readProcessors, type Processors } from '../../machine/processors.ts';
 import { onlyThisMachine, type Machines, type MachinesFor } from '../../runner/machines.ts';
 import { openGeneratorHosts, type GeneratorHost } from './generator-host.ts';
-import { startK6There } from './load.ts';
+import { startRemoteK6 } from './load.ts';
 import { openServerHost, type ServerHost } from './server-host.ts';
 
 /** Hosts as the user named them. */
@@ -41,8 +41,8 @@ export async function openHosts(named: NamedHosts, run: MachinesFor): Promise<Ma
 }
 
 function requireReachable({ server, generators }: NamedHosts, kinds: readonly string[]): void {
-  const startsHere = server === undefined && kinds.some((kind) => kind !== 'address');
-  if (generators.length > 0 && startsHere)
+  const startsLocally = server === undefined && kinds.some((kind) => kind !== 'address');
+  if (generators.length > 0 && startsLocally)
     throw usageError(
       '--generator-host needs --server-host, or addresses to compare: servers started here listen on loopback only',
     );
@@ -64,7 +64,7 @@ function serversOn(
 ): Omit<Machines, 'close'> {
   return {
     cores: coresOfTwo(readProcessors(), host, asked),
-    neededHere: () => [],
+    neededLocally: () => [],
     tools: (servers, _here, signal) => host.tools(servers, mayInstall, signal),
     start: host.start,
     facts: async () => ({ serverHost: await host.facts() }),
@@ -107,7 +107,7 @@ function withLoadOn(generators: readonly GeneratorHost[], servers: Machines): Ma
       await Promise.all(generators.map((generator) => generator.have(localTools.k6, signal)));
       return serverTools;
     },
-    startLoad: (load) => startK6There(generators, load),
+    startLoad: (load) => startRemoteK6(generators, load),
     async facts() {
       const ofServers = await servers.facts();
       const generatorHosts = await Promise.all(generators.map((generator) => generator.facts()));

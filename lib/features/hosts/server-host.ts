@@ -6,8 +6,8 @@ import { readdir, readlink, stat } from 'node:fs/promises';
 import { connect as connectTo } from 'node:net';
 import { homedir, tmpdir } from 'node:os';
 import path from 'node:path';
-import { asWords, messageOf, UserError, usageError } from '../../errors.ts';
-import { runHere } from '../../machine/locks.ts';
+import { prefixed, messageOf, UserError, usageError } from '../../errors.ts';
+import { localRun } from '../../machine/locks.ts';
 import type { Processors } from '../../machine/processors.ts';
 import { limited } from '../../limited.ts';
 import { machineClock } from '../../machine/usage.ts';
@@ -75,7 +75,7 @@ export async function openServerHost(name: string) {
         );
       const remoteSpec = await sent.spec(spec);
       const page = await sent.page(options.page);
-      await agent.ask('alone', runHere(), { signal });
+      await agent.ask('alone', localRun(), { signal });
       const started = await agent.ask(
         'start',
         { spec: remoteSpec, options: { ...options, page } },
@@ -270,7 +270,7 @@ export async function filesOf(folder: string, host: string): Promise<SentFile[]>
           const { size, mode } = await stat(file);
           count(0, size);
           const read = () => readBytes(file, mostBytes, { below: opened });
-          const content = asWords(read, `${isSent}, and ${name} cannot be read: `, 1);
+          const content = prefixed(read, `${isSent}, and ${name} cannot be read: `, 1);
           // It may have grown.
           count(0, content.length - size);
           files.push({ path: name, mode: mode & 0o777, base64: content.toString('base64') });
@@ -283,7 +283,7 @@ export async function filesOf(folder: string, host: string): Promise<SentFile[]>
   const unread = `${isSent}, and cannot be read: `;
   try {
     await add(
-      asWords(() => openFolder(folder), unread, 1),
+      prefixed(() => openFolder(folder), unread, 1),
       '',
     );
   } catch (error) {

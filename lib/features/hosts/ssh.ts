@@ -3,7 +3,7 @@ import { lookup } from 'node:dns/promises';
 import { homedir } from 'node:os';
 import { createInterface } from 'node:readline';
 import { setTimeout as delay } from 'node:timers/promises';
-import { UserError, asWords, printable } from '../../errors.ts';
+import { UserError, prefixed, printable } from '../../errors.ts';
 import { run, startChild } from '../../process.ts';
 import { commandWords, shellWord } from '../../scenario/load/shell-words.ts';
 import { findAll, thisMachine } from '../../setup/machine.ts';
@@ -34,7 +34,7 @@ export type Connection = Awaited<ReturnType<typeof connect>>;
 
 function sshWords(): string[] {
   const configured = process.env[sshVariable]?.trim() || 'ssh';
-  return asWords(() => commandWords(configured, 0, homedir()), `${sshVariable}: `);
+  return prefixed(() => commandWords(configured, 0, homedir()), `${sshVariable}: `);
 }
 
 /** The command that reaches a host as bakeoff does, with its port and key, for a person to type. */

@@ -1,6 +1,6 @@
 // Which database a run has, by its flags.
 import { join } from 'node:path';
-import { oneOf, type Flag } from '../../cli/words.ts';
+import { oneOf, type Flag } from '../../cli/arguments.ts';
 import { usageError } from '../../errors.ts';
 import { requireSpace } from '../../files.ts';
 import { parseInfluxUrl } from '../../influx/address.ts';

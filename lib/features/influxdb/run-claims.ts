@@ -4,7 +4,7 @@ import type { Environment } from '../../result/environment.ts';
 import type { Result } from '../../result/result.ts';
 import type { Article } from '../../scenario/article.ts';
 import type { ClaimRow, RunPlaces } from './schema.ts';
-import { articleTitle, environmentHere } from '../../report/article.ts';
+import { articleTitle, measuredEnvironment } from '../../report/article.ts';
 import { decideClaim, madeBy, ownFigures } from '../../report/claims.ts';
 
 /**
@@ -35,7 +35,7 @@ export function placesOf(
   environment: Environment,
   article: Article | undefined,
 ): RunPlaces {
-  const places: RunPlaces = { report, machine: environmentHere(environment).join(' · ') };
+  const places: RunPlaces = { report, machine: measuredEnvironment(environment).join(' · ') };
   if (article !== undefined) {
     places.articleTitle = articleTitle(article);
     if (article.machine !== undefined)

@@ -18,7 +18,7 @@ import {
 } from '../../form.ts';
 import { counts } from '../../format.ts';
 import { repeated } from '../../present.ts';
-import type { LaidLines, LoadProfile, ServerName } from '../../scenario/model.ts';
+import type { Overlay, LoadProfile, ServerName } from '../../scenario/model.ts';
 import { isHttp2 } from '../../scenario/load.ts';
 import { shippedConfigs } from '../../servers/config-files.ts';
 import type { Build, Listen } from '../../servers/index.ts';
@@ -95,7 +95,7 @@ export function candidatesOf(knob: Knob, cores: number) {
       /** The knob's name, with the value's if there are several: sendfile-off. */
       name: nameOf(knob, value),
       knob,
-      laid: { context: knob.context, lines },
+      overlay: { context: knob.context, lines },
       /** The server's default. */
       isDefault: knob.default === value,
     }));
@@ -121,9 +121,9 @@ export interface Surroundings {
 
 /** Why a candidate is not worth a try; undefined if it is. All candidates left out for a reason share its words. */
 export function whyNot(
-  { knob: { since, where = {}, context }, laid, isDefault }: Candidate,
+  { knob: { since, where = {}, context }, overlay, isDefault }: Candidate,
   surroundings: Surroundings,
-  lay: (laid: readonly LaidLines[]) => { changes: readonly Change[] },
+  overlaid: (overlays: readonly Overlay[]) => { changes: readonly Change[] },
 ): string | undefined {
   const { facts, listen, load, build, workers, bodyBytes } = surroundings;
   const http2 = isHttp2(load.protocol);
@@ -142,7 +142,7 @@ export function whyNot(
     [where.static && facts.proxied, 'only where files are served'],
     [where.logs && !facts.logs, 'requests are not logged'],
     [
-      where.logs && laid.lines.includes('...') && !facts.logLine,
+      where.logs && overlay.lines.includes('...') && !facts.logLine,
       'the config has no line for its log that takes it',
     ],
     [
@@ -155,7 +155,7 @@ export function whyNot(
   ];
   const reason = reasons.find(([isSo]) => isSo);
   if (reason !== undefined) return reason[1];
-  const { changes } = lay([laid]);
+  const { changes } = overlaid([overlay]);
   if (changes.length === 0)
     return context === 'ssl' ? 'already so, or no TLS of its own' : 'already so';
   if (isDefault && changes.every(({ instead }) => instead === undefined))

@@ -7,13 +7,13 @@ import { report, say, terminalOf } from '../../cli/run-output.ts';
 import { sidesOf, type Side } from '../../cli/side-loads.ts';
 import { namesOf, readSource, type Source } from '../../cli/sides.ts';
 import {
-  onlyWord,
+  onlyArgument,
   printGroupedHelp,
   printHelp,
-  readWords,
+  readArguments,
   type Flag,
-  type Words,
-} from '../../cli/words.ts';
+  type Arguments,
+} from '../../cli/arguments.ts';
 import type { Cores } from '../../machine/cores.ts';
 import { scopeLines } from '../../report/sentences.ts';
 import { wrapLines } from '../../report/table.ts';
@@ -84,21 +84,21 @@ const help = [
     'Prints the lines that help, to paste. The file is not changed.',
 ];
 
-/** Returns the exit code; without words prints the help and returns 2. Throws UserError and Interrupted. */
+/** Returns the exit code; without arguments prints the help and returns 2. Throws UserError and Interrupted. */
 export async function knobsCommand(args: readonly string[]): Promise<number> {
-  const words = readWords(args, knobFlags);
-  const options = readRunOptions(words);
+  const parsed = readArguments(args, knobFlags);
+  const options = readRunOptions(parsed);
   if (options.help || args.length === 0) {
-    printGroupedHelp(help, knobFlags, words.positionals.includes('all'));
+    printGroupedHelp(help, knobFlags, parsed.positionals.includes('all'));
     return options.help ? 0 : 2;
   }
-  if (words.flags.has('list')) {
+  if (parsed.flags.has('list')) {
     printHelp(catalogueLines());
     return 0;
   }
-  const config = await readConfig(words, options);
+  const config = await readConfig(parsed, options);
   return withRun(options, [], {}, async (run) => {
-    const asked = await readKnobsAsked(words, config, run.cores);
+    const asked = await readKnobsAsked(parsed, config, run.cores);
     const ready = await getTools(run, [asked.server], options);
     const trial = await tryKnobs(ready, asked, options);
     say(options, trialLines(trial));
@@ -159,7 +159,7 @@ async function verifyTogether(
     of: (candidate) => (trial.changed.get(candidate) as Tested).page.bodyBytes,
   });
   say(options, ['', ...sentences]);
-  const { changes } = trial.lay(chosen);
+  const { changes } = trial.overlay(chosen);
   if (chosen.length === 0) {
     say(options, [nothingHelpsLine(effects)]);
     return { chosen, changes };
@@ -168,7 +168,7 @@ async function verifyTogether(
     options,
     [
       'What helps, together, in fresh rounds, since the best of many has had luck, too:',
-      ...chosen.map(({ name, laid: { lines } }) => `  ${name}: ${lines}`),
+      ...chosen.map(({ name, overlay: { lines } }) => `  ${name}: ${lines}`),
     ],
     Infinity,
   );
@@ -190,10 +190,10 @@ async function verifyTogether(
 }
 
 async function readConfig(
-  { positionals, flags }: Words,
+  { positionals, flags }: Arguments,
   options: RunOptions,
 ): Promise<OwnConfig & { given: string }> {
-  const given = onlyWord(positionals, 'config');
+  const given = onlyArgument(positionals, 'config');
   if (given === undefined) throw usageError(`knobs wants a config: ${typed('knobs')} nginx.conf`);
   if (options.machines !== undefined)
     throw usageError(
@@ -206,13 +206,13 @@ async function readConfig(
 }
 
 async function readKnobsAsked(
-  words: Words,
+  parsed: Arguments,
   { given, ...config }: OwnConfig & { given: string },
   cores: Cores,
 ): Promise<KnobsAsked> {
   const source: Source = { kind: 'config', config };
   const sides = [{ name: namesOf([{ source }])[0] as string, given, source }];
-  const [side] = sidesOf(sides, await readAsked(words, sides), cores) as [Side];
+  const [side] = sidesOf(sides, await readAsked(parsed, sides), cores) as [Side];
   // Knobs of listen lines are laid over those of TCP.
   if (side.load.protocol === 'h3')
     throw usageError(`${side.load.command}: knobs are tried over HTTP/1.1 and HTTP/2 only`);
@@ -220,7 +220,7 @@ async function readKnobsAsked(
     config,
     side,
     server: side.server as ConfiguredServer,
-    wanted: wantedCandidates(config.server, words.flags.get('knobs'), cores),
+    wanted: wantedCandidates(config.server, parsed.flags.get('knobs'), cores),
   };
 }
 

@@ -11,7 +11,7 @@ import {
   type Surroundings,
 } from './catalogue.ts';
 import { changeLines } from '../../servers/own/changes.ts';
-import { layable } from '../../servers/own/own-config.ts';
+import { overlayTarget } from '../../servers/own/own-config.ts';
 import {
   helpful,
   nothingHelpsLine,
@@ -42,7 +42,7 @@ function candidate(
   return {
     name,
     knob: { name, context, values: { on: lines }, claim: '', since: '1.0.0', source: '', ...more },
-    laid: { context, lines },
+    overlay: { context, lines },
     isDefault: false,
   };
 }
@@ -70,25 +70,30 @@ test.each([
 ])('the catalogue with values %j on %i cores has %j', (values, cores, lines) => {
   const [knob] = checkKnobs('nginx', [{ ...right, values }], '') as [Candidate['knob']];
   const candidates = candidatesOf(knob, cores);
-  expect(candidates.map(({ name, laid }) => `${name}: ${laid.lines}`)).toEqual(lines);
+  expect(candidates.map(({ name, overlay }) => `${name}: ${overlay.lines}`)).toEqual(lines);
 });
 
-type Where = Partial<Parameters<typeof layable>[1]>;
-async function laidOver(
+type Where = Partial<Parameters<typeof overlayTarget>[1]>;
+async function overlaid(
   server: ServerName,
   text: string,
-  laid: Candidate['laid'][],
+  overlays: Candidate['overlay'][],
   others: Record<string, string> = {},
   where: Where = {},
 ) {
   const folder = await ownFiles({ 'own.conf': text, ...others });
   const file = path.join(folder, 'own.conf');
-  const config = await layable({ server, file }, { port: 80, paths: ['/'], cores: 2, ...where });
-  return changeLines(config.lay(laid).changes).map((line) => line.replaceAll(`${folder}/`, ''));
+  const config = await overlayTarget(
+    { server, file },
+    { port: 80, paths: ['/'], cores: 2, ...where },
+  );
+  return changeLines(config.overlay(overlays).changes).map((line) =>
+    line.replaceAll(`${folder}/`, ''),
+  );
 }
 
 const nginx = (context: string, lines: string, text: string, where: Where = {}) =>
-  laidOver('nginx', text, [{ context, lines }], {}, where);
+  overlaid('nginx', text, [{ context, lines }], {}, where);
 
 test.each([
   [
@@ -176,11 +181,11 @@ it('an nginx knob takes effect in every location that serves a page', async () =
 it('an nginx knob changes included files', async () => {
   const text = 'http { include more.conf; include sites; }';
   const others = { 'more.conf': 'gzip on; sendfile on;', sites: 'server { listen 80; }' };
-  const laid = [
+  const overlays = [
     { context: 'http', lines: 'gzip off; etag off;' },
     { context: 'server', lines: 'listen ... backlog=9;' },
   ];
-  expect(await laidOver('nginx', text, laid, others)).toEqual([
+  expect(await overlaid('nginx', text, overlays, others)).toEqual([
     'http { } at own.conf:1:',
     '  gzip off;  # instead of more.conf:1: gzip on;',
     '  etag off;',
@@ -188,7 +193,7 @@ it('an nginx knob changes included files', async () => {
     '  listen 80 backlog=9;  # instead of sites:1: listen 80;',
   ]);
   const auto = { context: 'main', lines: 'worker_processes auto;' };
-  const run = await adopt(nginxKind, text, { laid: [...laid, auto] }, others);
+  const run = await adopt(nginxKind, text, { overlays: [...overlays, auto] }, others);
   expect(run.workers).toBe(2);
   expect(run.lines).toEqual(
     expect.arrayContaining(['gzip off;', 'listen 127.0.0.1:9000 backlog=9;', 'sendfile on;']),
@@ -223,13 +228,13 @@ test.each([
     [neverbleed],
     ['ssl: at own.conf:6:', '  neverbleed: OFF'],
   ],
-])('a knob of h2o %s', async (_, text, laid, expected) => {
-  expect(await laidOver('h2o', text, laid)).toEqual(expected);
+])('a knob of h2o %s', async (_, text, overlays, expected) => {
+  expect(await overlaid('h2o', text, overlays)).toEqual(expected);
 });
 
 it('an h2o knob is in the running config', async () => {
   const text = 'listen: {port: 80, ssl: {certificate-file: a, key-file: b}}\nhosts: {}\n';
-  const { lines } = await adopt(h2oKind, text, { laid: [neverbleed] });
+  const { lines } = await adopt(h2oKind, text, { overlays: [neverbleed] });
   expect(lines).toContain('neverbleed: OFF');
 });
 
@@ -241,9 +246,9 @@ test.each([
   ],
   ['--workers=1', '--workers=1\n80\n', []],
 ])('a knob of nghttpd is %s', async (flag, text, expected) => {
-  const laid = [{ context: 'flags', lines: flag }];
-  expect(await laidOver('nghttpd', text, laid)).toEqual(expected);
-  const { args } = await adopt(nghttpdKind, text, { laid });
+  const overlays = [{ context: 'flags', lines: flag }];
+  expect(await overlaid('nghttpd', text, overlays)).toEqual(expected);
+  const { args } = await adopt(nghttpdKind, text, { overlays });
   expect(args('')).toContain(flag);
 });
 

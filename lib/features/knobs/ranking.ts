@@ -6,7 +6,7 @@ import type { PlanDraft } from '../../runner/plan.ts';
 import { defineScenario } from '../../scenario/define-scenario.ts';
 import type {
   ConfiguredServer,
-  LaidLines,
+  Overlay,
   LoadProfile,
   Page,
   Scenario,
@@ -165,12 +165,12 @@ export function nothingHelpsLine(effects: readonly Effect[]): string {
 }
 
 function conflictOf(a: Candidate, b: Candidate): string | undefined {
-  const [first, second] = [settingsOf(a.laid), settingsOf(b.laid)];
+  const [first, second] = [settingsOf(a.overlay), settingsOf(b.overlay)];
   return [...first].find(([name, value]) => second.has(name) && second.get(name) !== value)?.[0];
 }
 
 /** Settings by name, of lines in the forms of server-configs/knobs/. Each parameter of a listen line is a setting. */
-function settingsOf({ lines }: LaidLines): Map<string, string> {
+function settingsOf({ lines }: Overlay): Map<string, string> {
   const statements = lines.split(/;|\n/).filter((line) => line.trim() !== '');
   return new Map(
     statements.flatMap((line): [string, string][] => {

@@ -13,7 +13,7 @@ import {
 } from '../../report/sentences.ts';
 import { terminalTable, wrapLines } from '../../report/table.ts';
 import type { Comparison, Result } from '../../result/result.ts';
-import type { Layable } from '../../servers/own/own-config.ts';
+import type { OverlayTarget } from '../../servers/own/own-config.ts';
 import type { Candidate } from './catalogue.ts';
 import { gain, product, rankingTable, rightAsItIs, type Effect } from './ranking.ts';
 import type { Trial } from './trial.ts';
@@ -21,7 +21,7 @@ import type { Trial } from './trial.ts';
 /** The knobs that help, their lines in the config, and the result of all together; absent if no knob helps. */
 export interface Verified {
   chosen: readonly Candidate[];
-  changes: ReturnType<Layable['lay']>['changes'];
+  changes: ReturnType<OverlayTarget['overlay']>['changes'];
   result?: Result;
 }
 
@@ -105,11 +105,11 @@ export function knobsJson(
     schema: 1,
     config,
     runs,
-    knobs: effects.map(({ candidate: { name, knob, laid }, comparison, closer }) => ({
+    knobs: effects.map(({ candidate: { name, knob, overlay }, comparison, closer }) => ({
       name,
       claim: knob.claim,
       source: knob.source,
-      ...laid,
+      ...overlay,
       gain: gain(comparison),
       closer,
       ...figuresOf(comparison),

@@ -8,7 +8,7 @@ import type { PlanDraft } from '../../runner/plan.ts';
 import type { ConfiguredServer } from '../../scenario/model.ts';
 import { pathsOf } from '../../scenario/pages.ts';
 import { serverBuild, type OwnConfig } from '../../servers/index.ts';
-import { layable } from '../../servers/own/own-config.ts';
+import { overlayTarget } from '../../servers/own/own-config.ts';
 import { whyNot, type Candidate } from './catalogue.ts';
 import { planOf, type AsItIs, type Tested } from './ranking.ts';
 
@@ -41,15 +41,16 @@ export async function tryKnobs(
   const tried = await tryOnce(side, run);
   const page: Tested['page'] = { ...side.page, bodyBytes: Math.round(tried.answer.bytes) };
   const asItIs: AsItIs = { given, server, load, page };
-  const config = await layable(ownConfig, {
+  const config = await overlayTarget(ownConfig, {
     port: listen.port,
     paths: pathsOf(side.page),
     cores: coreCount,
   });
-  const lay = (chosen: readonly Candidate[]) => config.lay(chosen.map(({ laid }) => laid));
+  const overlay = (chosen: readonly Candidate[]) =>
+    config.overlay(chosen.map((candidate) => candidate.overlay));
   const withKnobs = (name: string, chosen: readonly Candidate[]): Tested => {
-    const asIs = { ...server.asIs, laid: chosen.map(({ laid }) => laid) };
-    return { name, server: { ...server, workers: lay(chosen).workers, asIs }, page };
+    const asIs = { ...server.asIs, overlays: chosen.map(({ overlay }) => overlay) };
+    return { name, server: { ...server, workers: overlay(chosen).workers, asIs }, page };
   };
   const binary = server.binary ?? (run.tools.servers[ownConfig.server] as string);
   const surroundings = {
@@ -64,7 +65,7 @@ export async function tryKnobs(
   const leftOut: { name: string; why: string }[] = [];
   for (const candidate of wanted) {
     const { name } = candidate;
-    const why = whyNot(candidate, surroundings, (laid) => config.lay(laid));
+    const why = whyNot(candidate, surroundings, (overlays) => config.overlay(overlays));
     if (why !== undefined) {
       leftOut.push({ name, why });
       continue;
@@ -85,7 +86,7 @@ export async function tryKnobs(
     redirections: tried.redirections,
     changed,
     leftOut,
-    lay,
+    overlay,
     withKnobs,
     /** @param lookSeconds of a look, if the load sets no rate; absent: the usual time */
     plan(name: string, title: string, some: readonly Tested[], lookSeconds?: number): PlanDraft {

@@ -6,7 +6,7 @@ import {
   type ClusterRun,
   type Manifest,
   imageVersions,
-  loadHere,
+  clusterLoad,
   loadManifests,
   publishedImage,
   scriptManifest,
@@ -24,14 +24,14 @@ import { scenarioFlags } from '../../cli/scenario.ts';
 import {
   noInstall,
   ofForm,
-  onlyWord,
+  onlyArgument,
   printHelp,
-  readWords,
+  readArguments,
   seconds,
   wholeNumber,
   type Flag,
-  type Words,
-} from '../../cli/words.ts';
+  type Arguments,
+} from '../../cli/arguments.ts';
 import packageJson from '../../../package.json' with { type: 'json' };
 import { rmdir } from 'node:fs/promises';
 import { underSignals } from '../../signals.ts';
@@ -131,16 +131,16 @@ const tolerationForm = new RegExp(
 );
 
 /** The parts of each value of a repeated flag. @throws UserError for another form; `wanted` describes it */
-function readEach({ lists }: Words, flag: string, form: RegExp, wanted: string) {
+function readEach({ lists }: Arguments, flag: string, form: RegExp, wanted: string) {
   return (lists.get(flag) ?? []).map((text) => {
     ofForm(form, wanted)(`--${flag}`, text);
     return form.exec(text)?.groups as Record<'key' | 'value' | 'effect', string>;
   });
 }
 
-function readPlacement(words: Words): Placement {
+function readPlacement(parsed: Arguments): Placement {
   const labels = readEach(
-    words,
+    parsed,
     'node-selector',
     selectorForm,
     'give a label of a node, KEY=VALUE, such as disktype=ssd',
@@ -148,13 +148,13 @@ function readPlacement(words: Words): Placement {
   const twice = repeated(labels.map(({ key }) => key));
   if (twice !== undefined) throw usageError(`--node-selector ${twice}=… is given twice`);
   const taints = readEach(
-    words,
+    parsed,
     'toleration',
     tolerationForm,
     'give a taint, KEY=VALUE:EFFECT or KEY:EFFECT, such as dedicated=load:NoSchedule; an effect is NoSchedule, PreferNoSchedule or NoExecute',
   );
   return {
-    imagePullSecret: words.read('image-pull-secret', readSecret),
+    imagePullSecret: parsed.read('image-pull-secret', readSecret),
     nodeSelector: Object.fromEntries(labels.map(({ key, value }) => [key, value])),
     tolerations: taints.map(({ key, value, effect }) =>
       value === undefined
@@ -168,14 +168,14 @@ const readImage = ofForm(/^[\w.:/@-]+$/, 'give an image such as registry.example
 
 /** Prints the manifests, or runs them. Returns 0; throws UserError and Interrupted. */
 export async function k8sCommand(args: readonly string[]): Promise<number> {
-  const words = readWords(args, k8sFlags);
-  const { positionals, flags, read } = words;
+  const parsed = readArguments(args, k8sFlags);
+  const { positionals, flags, read } = parsed;
   const [name] = positionals;
   if (name === undefined || flags.has('help')) {
     printHelp([`${typed('k8s')} NAME|FILE.ts --influx URL [flags]`], k8sFlags);
     return name === undefined && !flags.has('help') ? 2 : 0;
   }
-  onlyWord(positionals, 'scenario');
+  onlyArgument(positionals, 'scenario');
   const whole = (flag: string, or: number) => read(flag, readWhole) ?? or;
   const memory = (flag: string) => read(flag, readMemory) ?? '512Mi';
   const influx = readInflux(flags.get('influx'));
@@ -188,7 +188,7 @@ export async function k8sCommand(args: readonly string[]): Promise<number> {
     run: runName(scenario.name, startedAt),
     scenario,
     image,
-    placement: readPlacement(words),
+    placement: readPlacement(parsed),
     namespace: read('namespace', readNamespace),
     server: { cores: whole('server-cores', 2), memory: memory('server-memory') },
     generator: { cores: whole('generator-cores', 1), memory: memory('generator-memory') },
@@ -199,7 +199,7 @@ export async function k8sCommand(args: readonly string[]): Promise<number> {
   };
   const variants = shown
     .filter(isRunnable)
-    .map((variant) => plannedVariant(scenario, variant, loadHere(clusterRun, variant)));
+    .map((variant) => plannedVariant(scenario, variant, clusterLoad(clusterRun, variant)));
   const loads: Manifest[] = [];
   const servers: Manifest[] = [];
   for (const planned of variants) {
@@ -209,8 +209,8 @@ export async function k8sCommand(args: readonly string[]): Promise<number> {
   }
   if (flags.has('apply'))
     return applied(
-      { clusterRun, shown, variants, influxHere: flags.get('influx-here'), startedAt },
-      readRunOptions(words),
+      { clusterRun, shown, variants, localInflux: flags.get('influx-here'), startedAt },
+      readRunOptions(parsed),
     );
   const forApply = Object.keys(applyFlags).find((flag) => flags.has(flag));
   if (forApply !== undefined)
@@ -238,7 +238,7 @@ function readInflux(text: string | undefined): ReturnType<typeof parseInfluxUrl>
 
 interface Applied extends Pick<ClusterOptions, 'clusterRun' | 'variants'> {
   shown: readonly Variant[];
-  influxHere: string | undefined;
+  localInflux: string | undefined;
   startedAt: Date;
 }
 
@@ -260,7 +260,7 @@ async function applied(what: Applied, options: RunOptions): Promise<number> {
     async (signal) => {
       const kubectl = await findKubectl(what.clusterRun.namespace);
       await requireIdle(kubectl);
-      const url = await urlHere(kubectl, what);
+      const url = await localUrl(kubectl, what);
       const influx = parseInfluxUrl(url, influxToken(process.env));
       const sink = await openSink(url, what, signal);
       const folder = await createRunFolder(options.out, what.clusterRun.run);
@@ -295,11 +295,11 @@ async function openSink(
 }
 
 /** The address with the user of the flag or of the Secret. */
-async function urlHere(
+async function localUrl(
   kubectl: Kubectl,
-  { influxHere, clusterRun: { influx, influxSecret } }: Applied,
+  { localInflux, clusterRun: { influx, influxSecret } }: Applied,
 ): Promise<string> {
-  const given = influxHere ?? influx.url;
+  const given = localInflux ?? influx.url;
   if (
     parseInfluxUrl(given, influxToken(process.env)).credentials !== null ||
     influxSecret === undefined

@@ -178,17 +178,17 @@ const stuck = new Set([
 ]);
 
 /** A generator's name, from 1. */
-export function instanceWords(instance: number): string {
+export function describeInstance(instance: number): string {
   return `generator ${instance}`;
 }
 
 /** A pod's name. The operator's jobs are `<TestRun>-2`, `<TestRun>-initializer`, `<TestRun>-starter`. */
-export function podWords({ metadata: { name, labels = {} } }: ClusterObject): string {
+export function describePod({ metadata: { name, labels = {} } }: ClusterObject): string {
   if (labels['bakeoff/part'] === 'server')
     return `the server of ${labels['bakeoff/variant'] ?? name}`;
   const [, instance, part] =
     /-(?:(\d+)|(initializer|starter))$/.exec(labels['job-name'] ?? '') ?? [];
-  if (instance !== undefined) return instanceWords(Number(instance));
+  if (instance !== undefined) return describeInstance(Number(instance));
   return part === undefined ? `the pod ${name}` : `the operator's ${part}`;
 }
 
@@ -217,7 +217,7 @@ export function podTrouble({
   return { text, fatal: false };
 }
 
-export async function lastWords(kubectl: Kubectl, pod: ClusterObject): Promise<string> {
+export async function describeEnd(kubectl: Kubectl, pod: ClusterObject): Promise<string> {
   const ended = pod.status?.containerStatuses?.flatMap(({ state }) => state?.terminated ?? [])[0];
   const log = await kubectl.log(pod.metadata.name);
   const lines = log.split('\n').filter((line) => line.trim() !== '');

@@ -9,9 +9,9 @@ import {
   type ClusterObject,
   type ContainerStatus,
   type Kubectl,
-  lastWords,
+  describeEnd,
   podTrouble,
-  podWords,
+  describePod,
 } from './kubectl.ts';
 import { loadScenarios } from '../../scenario/catalogue.ts';
 import { isConfigured } from '../../scenario/variants.ts';
@@ -277,7 +277,7 @@ it.each([
   ['generator 12', { 'job-name': 'nginx-2-12' }],
   ["the operator's starter", { 'job-name': 'nginx-starter' }],
   ['the pod pod-x', {}],
-])('pods are described as %s', (text, labels) => expect(podWords(pod(labels))).toBe(text));
+])('pods are described as %s', (text, labels) => expect(describePod(pod(labels))).toBe(text));
 
 const unschedulable = {
   type: 'PodScheduled',
@@ -323,5 +323,5 @@ it.each([
 ])('an ended pod has its last output: %s', async (_, log, text) => {
   const kubectl = { log: () => Promise.resolve(log) } as unknown as Kubectl;
   const ended = pod({}, container({ state: { terminated: { exitCode: 108 } } }));
-  expect(await lastWords(kubectl, ended)).toBe(`it ended with code 108: ${text}`);
+  expect(await describeEnd(kubectl, ended)).toBe(`it ended with code 108: ${text}`);
 });

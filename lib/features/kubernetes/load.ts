@@ -23,7 +23,13 @@ import {
 import type { ConfiguredServer } from '../../scenario/model.ts';
 import { configOf } from '../../scenario/variants.ts';
 import { workersFor } from '../../servers/index.ts';
-import { KubectlError, instanceWords, lastWords, podWords, type Kubectl } from './kubectl.ts';
+import {
+  KubectlError,
+  describeInstance,
+  describeEnd,
+  describePod,
+  type Kubectl,
+} from './kubectl.ts';
 import { imageVersions, labelsOf, loadManifests, type ClusterRun } from './manifests.ts';
 import { patienceMs, requireMade, troubleIn, underWay, waitFor } from './wait.ts';
 
@@ -112,7 +118,7 @@ export async function loaded(
     const failed = pods.find(({ status }) => status?.phase === 'Failed');
     if (failed !== undefined)
       throw new RoundFailure(
-        `${podWords(failed)} ended early: ${await lastWords(kubectl, failed)}`,
+        `${describePod(failed)} ended early: ${await describeEnd(kubectl, failed)}`,
       );
     if (stage === 'error')
       throw new UserError(
@@ -178,8 +184,8 @@ async function outcomeOf(
       const outcome = left.get(index + 1);
       if (outcome !== undefined)
         return { phases: byOurClocks(outcome.phases, { wallMs: outcome.aheadMs, monotonicMs: 0 }) };
-      const pod = pods.find((other) => podWords(other) === instanceWords(index + 1));
-      const why = pod === undefined ? 'its pod is gone' : await lastWords(kubectl, pod);
+      const pod = pods.find((other) => describePod(other) === describeInstance(index + 1));
+      const why = pod === undefined ? 'its pod is gone' : await describeEnd(kubectl, pod);
       return { failure: `left no result in InfluxDB: ${why}` };
     }),
   );

@@ -345,7 +345,7 @@ const withinSeconds = 50;
 const scriptFile = 'script.js';
 
 /** The load of a variant for the cores of all generators. Throws UserError for a search, or a load with credentials. */
-export function loadHere(
+export function clusterLoad(
   { scenario, generators, generator, durationSeconds }: ClusterRun,
   variant: RunnableVariant,
 ): Load {

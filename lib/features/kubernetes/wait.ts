@@ -2,7 +2,13 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { UserError, printable } from '../../errors.ts';
 import { duration } from '../../format.ts';
-import { KubectlError, podTrouble, podWords, type ClusterObject, type Kubectl } from './kubectl.ts';
+import {
+  KubectlError,
+  podTrouble,
+  describePod,
+  type ClusterObject,
+  type Kubectl,
+} from './kubectl.ts';
 
 const pollMs = 1000;
 /** Problems that last longer are printed; kubectl may fail so long. */
@@ -36,7 +42,7 @@ export function troubleIn(pods: readonly ClusterObject[], node?: string): string
   for (const pod of pods) {
     const trouble = podTrouble(pod);
     if (trouble === undefined) continue;
-    const line = `${podWords(pod)}: ${trouble.text}`;
+    const line = `${describePod(pod)}: ${trouble.text}`;
     if (trouble.fatal) throw new UserError(line);
     if (node !== undefined)
       throw new UserError(

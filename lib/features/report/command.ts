@@ -9,7 +9,7 @@ import { terminal, terminalTable } from '../../report/table.ts';
 import { writeReasons } from '../../runner/results-folder.ts';
 import { fromCallersFolder, typed } from '../../setup/paths.ts';
 import { readResult, resultIn, runsIn, scenarioOfRun } from '../../cli/stored-results.ts';
-import { onlyWord, printHelp, readWords, type Flag } from '../../cli/words.ts';
+import { onlyArgument, printHelp, readArguments, type Flag } from '../../cli/arguments.ts';
 import path from 'node:path';
 
 const reportFlags = {
@@ -24,9 +24,9 @@ const reportFlags = {
 
 /** Makes the page of a run again, and prints its path. Throws UserError. */
 export async function reportCommand(args: readonly string[]): Promise<number> {
-  const { positionals, flags, read } = readWords(args, reportFlags);
+  const { positionals, flags, read } = readArguments(args, reportFlags);
   const results = fromCallersFolder(flags.get('results') ?? 'results');
-  const run = onlyWord(positionals, 'run');
+  const run = onlyArgument(positionals, 'run');
   const name = flags.get('history');
   if (name !== undefined && !flags.has('help')) return historyOf(name, results, run);
   if (run === undefined || flags.has('help')) {

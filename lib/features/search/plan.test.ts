@@ -6,7 +6,7 @@ import { newFolder } from '../../../test/fixtures/new-folder.ts';
 import { cores, planOf as anyPlan } from '../../../test/fixtures/plan.ts';
 import { compareCommand } from '../../cli/compare.ts';
 import { k6ScriptFlag } from '../../cli/k6-script.ts';
-import { readWords } from '../../cli/words.ts';
+import { readArguments } from '../../cli/arguments.ts';
 import { loadPlanFor } from '../../runner/k6-plan.ts';
 import { compileScript } from '../../runner/k6.ts';
 import { fewAnswersLines, fewRoundsLines, type PlanOptions } from '../../runner/make-plan.ts';
@@ -147,7 +147,7 @@ test('of the flags on rates, only the sweep over given rates goes into a k6 scri
   const { without } = k6ScriptFlag['k6-script'];
   expect(without).toContain('within');
   expect(without).not.toContain('rates');
-  const read = (...args: string[]) => readWords(args, { ...search.flags, ...k6ScriptFlag });
+  const read = (...args: string[]) => readArguments(args, { ...search.flags, ...k6ScriptFlag });
   expect(() => read('--k6-script', '--within', 'p99=5ms')).toThrow(
     /^--k6-script and --within do not go together/,
   );

@@ -1,7 +1,7 @@
 // Reads what the flags ask for: requests of a log, a HAR or targets, and a log's times.
 import { total } from '../../analysis/statistics.ts';
 import type { Given } from '../../cli/sides.ts';
-import { oneOf, seconds, type Words } from '../../cli/words.ts';
+import { oneOf, seconds, type Arguments } from '../../cli/arguments.ts';
 import { usageError } from '../../errors.ts';
 import type { Reader } from '../../scenario/load/flags.ts';
 import type { LoadProfile } from '../../scenario/model.ts';
@@ -12,21 +12,24 @@ import type { Pace } from './piece.ts';
 
 /** Returns the requests that the flags ask for; undefined if none does. Throws UserError (exit code 2). */
 export async function recordedRequests(
-  words: Words,
+  parsed: Arguments,
   sides: readonly Given[],
 ): Promise<AskedRequests | undefined> {
-  const traffic = await readTraffic(words, sides);
+  const traffic = await readTraffic(parsed, sides);
   if (traffic === undefined) return undefined;
   const { replaySeconds, ...asked } = traffic;
   const recorded: AskedRequests = asked;
-  if (words.flags.has('har')) recorded.record = 'HAR';
-  if (words.flags.has('accept-differences')) recorded.acceptsDifferences = true;
+  if (parsed.flags.has('har')) recorded.record = 'HAR';
+  if (parsed.flags.has('accept-differences')) recorded.acceptsDifferences = true;
   if (replaySeconds !== undefined) recorded.timed = (load) => replay(load, traffic, replaySeconds);
   return recorded;
 }
 
-async function readTraffic(words: Words, sides: readonly Given[]): Promise<Traffic | undefined> {
-  const { flags, lists, read } = words;
+async function readTraffic(
+  parsed: Arguments,
+  sides: readonly Given[],
+): Promise<Traffic | undefined> {
+  const { flags, lists, read } = parsed;
   const methods = read('methods', oneOf(['all'])) ?? 'safe';
   const host = flags.get('site')?.toLowerCase();
   const [har, targets, log] = [flags.get('har'), flags.get('targets'), lists.get('log')];
@@ -36,13 +39,13 @@ async function readTraffic(words: Words, sides: readonly Given[]): Promise<Traff
   const formats = sides.flatMap(({ source }) =>
     source.kind === 'config' ? (source.config.logFormats ?? []) : [],
   );
-  return readLog(log, { methods, host, formats, pace: readPace(words) });
+  return readLog(log, { methods, host, formats, pace: readPace(parsed) });
 }
 
 const usualPaceSeconds = { full: 10, quick: 2 };
 const fastestPace = 1000;
 
-function readPace({ flags, read }: Words): Pace | undefined {
+function readPace({ flags, read }: Arguments): Pace | undefined {
   const factor = read('pace', readFactor);
   if (factor === undefined) return undefined;
   const usualSeconds = usualPaceSeconds[flags.has('quick') ? 'quick' : 'full'];

@@ -6,7 +6,7 @@ import { compareCommand } from '../../cli/compare.ts';
 import { featureFlags, rateFlags } from '../../cli/run-options.ts';
 import { sidesOf } from '../../cli/side-loads.ts';
 import { readSides } from '../../cli/sides.ts';
-import { readWords, type Flag } from '../../cli/words.ts';
+import { readArguments, type Flag } from '../../cli/arguments.ts';
 import { sharedFolder } from '../../../test/fixtures/new-folder.ts';
 import { refusalOf } from '../../../test/fixtures/refused.ts';
 
@@ -38,7 +38,7 @@ test.each([
 test('no flag that decides the rate goes with --pace', () => {
   const known: Record<string, Flag> = { ...askedFlags, ...featureFlags };
   for (const flag of rateFlags)
-    expect(() => readWords(['--log', 'l', '--pace', '2x', `--${flag}`, '1k'], known)).toThrow(
+    expect(() => readArguments(['--log', 'l', '--pace', '2x', `--${flag}`, '1k'], known)).toThrow(
       `--pace and --${flag} do not go together: leave one out`,
     );
 });
@@ -46,7 +46,7 @@ test('no flag that decides the rate goes with --pace', () => {
 async function firstSide(...args: string[]) {
   const known = { ...askedFlags, duration: { value: '1s', help: '' } };
   const given = await readSides(['http://localhost:1/', 'http://localhost:2/']);
-  const asked = await readAsked(readWords(args, known), given);
+  const asked = await readAsked(readArguments(args, known), given);
   return { ...sidesOf(given, asked, { generatorCpus: [0] })[0], said: asked.said };
 }
 

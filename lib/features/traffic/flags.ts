@@ -1,4 +1,4 @@
-import type { Flag } from '../../cli/words.ts';
+import type { Flag } from '../../cli/arguments.ts';
 
 export const trafficFlags = {
   log: {

@@ -1,7 +1,7 @@
 // Requests that other tools have written down: a HAR of a browser, targets of vegeta.
 import { existsSync, realpathSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { asWords, usageError } from '../../errors.ts';
+import { prefixed, usageError } from '../../errors.ts';
 import { readBytes } from '../../files.ts';
 import { percent, whole } from '../../format.ts';
 import * as form from '../../form.ts';
@@ -181,7 +181,7 @@ export function readTargets(file: string): Traffic {
     else if (open !== undefined && line.startsWith('@')) {
       const body = fromCallersFolder(line.slice(1));
       const before = `${where}: the body ${line.slice(1)}: `;
-      open.bodyBase64 = asWords(
+      open.bodyBase64 = prefixed(
         () => readBytes(body, mostBytes, { forAll: mustBeOpen(body) }),
         before,
       ).toString('base64');

@@ -63,10 +63,10 @@ export async function lookWhy(
   try {
     for (const { sides, ...group } of plan.groups) {
       const asked = sides.filter(({ variant }) => names.has(variant.name));
-      const isHere = ({ variant }: PlannedVariant) =>
+      const isLocal = ({ variant }: PlannedVariant) =>
         plan.cores.serverHost === undefined && variant.server.name !== 'address';
-      const local = asked.filter(isHere);
-      elsewhere.push(...asked.filter((side) => !isHere(side)));
+      const local = asked.filter(isLocal);
+      elsewhere.push(...asked.filter((side) => !isLocal(side)));
       if (local.length === 0) continue;
       try {
         why.sides.push(

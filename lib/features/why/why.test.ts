@@ -4,7 +4,7 @@ import type { WhySide } from '../../result/why.ts';
 import { cpuBars, whyLines, whyPart } from './report.ts';
 import { changedSettings } from '../../report/html/differences.ts';
 import { htmlReport } from '../../report/html/run-page.ts';
-import { readWords } from '../../cli/words.ts';
+import { readArguments } from '../../cli/arguments.ts';
 import type { EndedRun } from '../../feature.ts';
 import { isAsked, lookAfterRounds } from './after-rounds.ts';
 import { why } from './feature.ts';
@@ -228,10 +228,10 @@ it('the causes of a load in steps are not looked at', async () => {
 
 it('--why is refused with a flag whose loads are made in steps', () => {
   const known = { ...why.flags, climb: { inSteps: true, help: '' } } as const;
-  expect(() => readWords(['--climb', '--why'], known)).toThrow(
+  expect(() => readArguments(['--climb', '--why'], known)).toThrow(
     /^--why and --climb do not go together/,
   );
-  expect(readWords(['--climb', '--no-why'], known).flags.has('climb')).toBe(true);
+  expect(readArguments(['--climb', '--no-why'], known).flags.has('climb')).toBe(true);
 });
 
 it.each([

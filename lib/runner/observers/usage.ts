@@ -13,7 +13,7 @@ export const usage: Observer = {
   async begin(load) {
     const { stages } = load;
     const throttling = watchThrottling();
-    const endThere = await Promise.all(
+    const endRemote = await Promise.all(
       stages.map(({ server }) => (isRemote(server) ? server.watch() : undefined)),
     );
     let sampler: UsageSampler | undefined;
@@ -24,7 +24,7 @@ export const usage: Observer = {
       async end(outcomes) {
         sampler?.stop();
         if (outcomes === undefined) return [];
-        const there = await Promise.all(endThere.map((end) => end?.()));
+        const there = await Promise.all(endRemote.map((end) => end?.()));
         return stages.map((_, side) => {
           const local = sampler?.samplesOf(side) ?? [];
           return {

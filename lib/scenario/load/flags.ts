@@ -1,7 +1,7 @@
 // Reads the flags of load generators: those that the engine can honour, with their values. All others are refused by name.
 import { isUtf8 } from 'node:buffer';
 import { parseArgs, type ParseArgsConfig } from 'node:util';
-import { asWords, usageError, UserError } from '../../errors.ts';
+import { prefixed, usageError, UserError } from '../../errors.ts';
 import { readBytes } from '../../files.ts';
 import { present } from '../../present.ts';
 import { hidden, shownHeader, shownUrl } from '../../secrets.ts';
@@ -266,7 +266,7 @@ export function bodyOfFile(flag: string, path: string): string {
 
 /** The text of a file relative to the user's working directory. @throws UserError if it is not text, or too long */
 export function textOfFile(flag: string, path: string, mostBytes: number): string {
-  const bytes = asWords(() => readBytes(fromCallersFolder(path), mostBytes), `${flag} ${path}: `);
+  const bytes = prefixed(() => readBytes(fromCallersFolder(path), mostBytes), `${flag} ${path}: `);
   if (isUtf8(bytes)) return bytes.toString('utf8');
   throw usageError(`${flag} ${path} is not text in UTF-8: only text can be sent here`);
 }

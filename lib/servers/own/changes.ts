@@ -1,6 +1,6 @@
 // Changes that knobs make to a user's own config, as lines to paste.
 import { present, without } from '../../present.ts';
-import type { LaidLines } from '../../scenario/model.ts';
+import type { Overlay } from '../../scenario/model.ts';
 import type { OwnConfig } from './redirect.ts';
 
 /**
@@ -29,10 +29,10 @@ export interface ReadConfig extends View {
   listens: OwnConfig['listens'];
   logFormats?: OwnConfig['logFormats'];
   facts(page: PageAt): Facts;
-  lay(laid: readonly LaidLines[], page: PageAt): View;
+  overlay(overlays: readonly Overlay[], page: PageAt): View;
 }
 
-export const laidOrigin = 'laid over it';
+export const overlayOrigin = 'laid over it';
 
 /** A line of a config in its block. `place`: FILE:LINE of the line. */
 export interface Setting {

@@ -4,10 +4,10 @@ import path from 'node:path';
 import { parse } from 'yaml';
 import { addressIn, UserError, withShortQuotes } from '../../errors.ts';
 import { allMayEnter } from '../../files.ts';
-import type { LaidLines } from '../../scenario/model.ts';
+import type { Overlay } from '../../scenario/model.ts';
 import { isLoopback } from '../ports.ts';
 import type { AdoptPlace, AdoptedConfig } from '../server.ts';
-import { laidOrigin, type Facts, type ReadConfig, type Setting, type View } from './changes.ts';
+import { overlayOrigin, type Facts, type ReadConfig, type Setting, type View } from './changes.ts';
 import { readText } from '../config-files.ts';
 import {
   beginCopy,
@@ -43,7 +43,7 @@ import {
 export async function adoptH2o(file: string, place: AdoptPlace): Promise<AdoptedConfig> {
   const written = await readYaml({ file, text: await readText(file) });
   const { port, tls, hosts } = chooseListen(file, h2oListens(written), place.listen);
-  const config = layH2o(written, place.laid);
+  const config = overlayH2o(written, place.overlays);
   const workers = h2oWorkers(config);
   const addresses = entriesOf(config).map(({ address }) => address);
   const copy = await beginCopy(file, addresses, port, place);
@@ -320,19 +320,19 @@ export async function readH2o(file: string): Promise<ReadConfig> {
     ...viewOf(config),
     listens: h2oListens(config),
     facts: () => factsOf(config),
-    lay: (laid) => viewOf(layH2o(config, laid)),
+    overlay: (overlays) => viewOf(overlayH2o(config, overlays)),
   };
 }
 
-function layH2o(config: MapTree, laid: readonly LaidLines[]): MapTree {
+function overlayH2o(config: MapTree, overlays: readonly Overlay[]): MapTree {
   let tree = config;
-  for (const { context, lines } of laid)
+  for (const { context, lines } of overlays)
     for (const pair of pairsOf(treeOf(parse(lines, { schema: 'failsafe' }))))
-      tree = layPair(tree, context, pair);
+      tree = overlayPair(tree, context, pair);
   return tree;
 }
 
-function layPair(config: MapTree, context: string, pair: Pair): MapTree {
+function overlayPair(config: MapTree, context: string, pair: Pair): MapTree {
   const inSsl = (map: MapTree, key: string) => (key === 'ssl' ? setPair(map, pair, true) : map);
   if (context === 'ssl') return eachMap(config, inSsl) as MapTree;
   if (context !== 'top')
@@ -353,7 +353,7 @@ function setPair(map: MapTree, pair: Pair, puts: boolean): MapTree {
   const last = map.pairs.findLast(({ key }) => key === pair.key);
   if (last === undefined)
     return puts && !removes
-      ? { ...map, pairs: [...map.pairs, { ...pair, origin: laidOrigin }] }
+      ? { ...map, pairs: [...map.pairs, { ...pair, origin: overlayOrigin }] }
       : map;
   const isSame = oneLine(last.value).toLowerCase() === oneLine(pair.value).toLowerCase();
   const value = isSame ? last.value : { ...pair.value, origin: last.value.origin };

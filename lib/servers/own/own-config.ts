@@ -2,13 +2,13 @@
 import path from 'node:path';
 import { UserError } from '../../errors.ts';
 import { present } from '../../present.ts';
-import type { LaidLines } from '../../scenario/model.ts';
+import type { Overlay } from '../../scenario/model.ts';
 import { readNghttpd } from '../nghttpd.ts';
 import { changesBetween, type PageAt, type ReadConfig } from './changes.ts';
 import { readText } from '../config-files.ts';
 import { readH2o } from './h2o.ts';
 import { otherServerHint, otherServerOf } from './other-servers.ts';
-import { readNginx } from './lay-nginx.ts';
+import { readNginx } from './overlay-nginx.ts';
 import type { OwnConfig } from './redirect.ts';
 
 const readers = { nginx: readNginx, h2o: readH2o, nghttpd: readNghttpd };
@@ -30,21 +30,21 @@ export async function readOwnConfig(name: string, within?: string): Promise<OwnC
   return { server, file, workers, listens, ...present({ logFormats }), ...site };
 }
 
-export type Layable = Awaited<ReturnType<typeof layable>>;
+export type OverlayTarget = Awaited<ReturnType<typeof overlayTarget>>;
 
 /**
- * Reads a config for a page. `lay` returns the changes that knobs' lines make, and the workers with them. Throws UserError as
+ * Reads a config for a page. `overlay` returns the changes that knobs' lines make, and the workers with them. Throws UserError as
  * readOwnConfig does.
  */
-export async function layable(
+export async function overlayTarget(
   { server, file, within }: Pick<OwnConfig, 'server' | 'file' | 'within'>,
   page: PageAt,
 ) {
   const config = await readers[server](file, within);
   return {
     facts: config.facts(page),
-    lay(laid: readonly LaidLines[]) {
-      const { settings, workers } = config.lay(laid, page);
+    overlay(overlays: readonly Overlay[]) {
+      const { settings, workers } = config.overlay(overlays, page);
       return { changes: changesBetween(config.settings, settings), workers };
     },
   };

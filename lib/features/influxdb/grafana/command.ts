@@ -16,7 +16,7 @@ import { quoteString } from '../../../influx/line-protocol.ts';
 import { benchComparison } from '../comparison-points.ts';
 import { benchRun } from '../schema.ts';
 import { influxdbFlags, influxdbFolder } from '../flags.ts';
-import { noInstall, printHelp, readWords } from '../../../cli/words.ts';
+import { noInstall, printHelp, readArguments } from '../../../cli/arguments.ts';
 
 const grafanaFlags = {
   influx: influxdbFlags.influx,
@@ -29,7 +29,7 @@ export async function grafanaCommand(args: readonly string[]): Promise<number> {
   const {
     positionals: [word],
     flags,
-  } = readWords(args, grafanaFlags);
+  } = readArguments(args, grafanaFlags);
   if (word !== undefined)
     throw usageError(`grafana takes no name, and got ${word}: pick the run in the dashboards`);
   if (flags.has('help')) {

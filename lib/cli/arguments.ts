@@ -51,10 +51,10 @@ export const noInstall = {
   },
 } as const satisfies Record<string, Flag>;
 
-export type Words = ReturnType<typeof readWords>;
+export type Arguments = ReturnType<typeof readArguments>;
 
 /** @throws UserError (exit code 2) for a flag that is unknown, given twice, lacks its value, has one and takes none, or does not go with the others */
-export function readWords(args: readonly string[], known: Readonly<Record<string, Flag>>) {
+export function readArguments(args: readonly string[], known: Readonly<Record<string, Flag>>) {
   const options = Object.fromEntries(
     Object.entries(known).map(([name, { value }]) => [
       name,
@@ -129,9 +129,9 @@ export function flagsWith(
   return Object.keys(known).filter((name) => known[name]?.[property]);
 }
 
-/** Returns the only word, undefined if there is none. @throws UserError (exit code 2) for several */
-export function onlyWord([word, extra]: readonly string[], what: string): string | undefined {
-  if (extra === undefined) return word;
+/** Returns the only positional argument, undefined if there is none. @throws UserError (exit code 2) for several */
+export function onlyArgument([only, extra]: readonly string[], what: string): string | undefined {
+  if (extra === undefined) return only;
   throw usageError(`one ${what} at a time: "${extra}" is one word too many`);
 }
 

@@ -1,7 +1,7 @@
 // Lays a knob's lines over a user's nginx config, so that they hold for the loaded page.
 import path from 'node:path';
 import { UserError } from '../../errors.ts';
-import type { LaidLines } from '../../scenario/model.ts';
+import type { Overlay } from '../../scenario/model.ts';
 import {
   asWritten,
   bareWord,
@@ -11,7 +11,7 @@ import {
   type Directive,
 } from '../nginx-config.ts';
 import {
-  laidOrigin,
+  overlayOrigin,
   type Facts,
   type PageAt,
   type ReadConfig,
@@ -63,24 +63,24 @@ export async function readNginx(file: string, within?: string): Promise<ReadConf
     listens: nginxListens(config, file),
     logFormats: findDirectives(config, 'log_format').map(formatOf),
     facts: (page) => factsOf(config, page),
-    lay: (laid, page) => viewOf(layNginx(config, laid, page)),
+    overlay: (overlays, page) => viewOf(overlayNginx(config, overlays, page)),
   };
 }
 
 /** Returns the config with the lines, unless it has them already. Throws UserError for an unknown context. */
-export function layNginx(
+export function overlayNginx(
   config: readonly Directive[],
-  laid: readonly LaidLines[],
+  overlays: readonly Overlay[],
   page: PageAt,
 ): Directive[] {
   let tree = [...config];
-  for (const { context, lines: text } of laid)
-    for (const line of parseConfig({ file: laidOrigin, origin: laidOrigin, text }))
-      tree = layLine(tree, context, line, page);
+  for (const { context, lines: text } of overlays)
+    for (const line of parseConfig({ file: overlayOrigin, origin: overlayOrigin, text }))
+      tree = overlayLine(tree, context, line, page);
   return tree;
 }
 
-function layLine(
+function overlayLine(
   tree: readonly Directive[],
   context: string,
   line: Directive,
@@ -255,7 +255,7 @@ function setListens(
     const add = (listen: Directive) => ({ ...listen, args: joined(listen.args, words) });
     const [byItself] = block.some((line) => line.name === 'listen') ? [] : listensOf(server);
     if (byItself !== undefined && hasPort(byItself, page.port))
-      return { ...server, block: [...block, { ...add(byItself), origin: laidOrigin }] };
+      return { ...server, block: [...block, { ...add(byItself), origin: overlayOrigin }] };
     return { ...server, block: block.map((line) => (lines.has(line) ? add(line) : line)) };
   });
 }
