@@ -10,7 +10,7 @@ export type Obstacle =
   | { kind: 'failing'; name: string; successRatio: number }
   | { kind: 'belowRate' | 'generatorLimit'; name: string }
   /** Share of its turns, 0 to 1. */
-  | { kind: 'stoodStill'; name: string; share: number }
+  | { kind: 'stalled'; name: string; share: number }
   | { kind: 'oneSided'; disturbance: OneSided }
   | { kind: 'needsCores' | 'needsRounds'; needed: number };
 

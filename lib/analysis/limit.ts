@@ -206,10 +206,10 @@ export function lateSends(variant: VariantResult) {
 }
 
 /** A larger share prevents a verdict on latency at a rate. */
-export const mostStoodStill = 0.2;
+export const mostStalled = 0.2;
 
-/** Share of the turns of all rounds, 0 to 1, in which the generator stood still. */
-export function stoodStill({ rounds }: VariantResult): number {
+/** Share of the turns of all rounds, 0 to 1, in which the generator stalled. */
+export function shareStalled({ rounds }: VariantResult): number {
   const phases = phasesIn(rounds);
   return mean(phases.flatMap(({ turns }) => turns?.stoodStill ?? [])) || 0;
 }

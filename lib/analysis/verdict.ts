@@ -17,10 +17,10 @@ import type { Disagreement, Judgement, Obstacle } from './judgement.ts';
 import {
   isServerAtLimit,
   limitOf,
-  mostStoodStill,
+  mostStalled,
   queueGrows,
   rateOf,
-  stoodStill,
+  shareStalled,
 } from './limit.ts';
 import { alphaAt, type Look } from './looks.ts';
 import { isLatency, judgedBy, metrics } from './metrics.ts';
@@ -332,9 +332,9 @@ function obstacle(pair: Pair, metric: Metric, { serverCores, control }: Rules): 
     return { kind: 'failing', name: failing.name, successRatio: failing.successRatio ?? 0 };
   const behind = both.find((side) => rateOf(side)?.reached === false);
   if (ofLatency && behind !== undefined) return { kind: 'belowRate', name: behind.name };
-  const stood = both.find((side) => stoodStill(side) > mostStoodStill);
-  if (ofLatency && stood !== undefined)
-    return { kind: 'stoodStill', name: stood.name, share: stoodStill(stood) };
+  const stalled = both.find((side) => shareStalled(side) > mostStalled);
+  if (ofLatency && stalled !== undefined)
+    return { kind: 'stalled', name: stalled.name, share: shareStalled(stalled) };
   if (figuresOf(pair, metric) === null) return { kind: 'noFigures', metric, inLog };
   // It does not change the CPU time of a response.
   const disturbance = metrics[metric].isOfSpeed ? oneSided(baseline, variant) : undefined;

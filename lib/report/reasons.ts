@@ -51,8 +51,8 @@ function obstacleText(obstacle: Obstacle): string {
       return `${obstacle.name} did not come to its rate`;
     case 'generatorLimit':
       return `the generator was the limit with ${obstacle.name}`;
-    case 'stoodStill':
-      return `the generator stood still in ${percent(obstacle.share)} of the turns of ${obstacle.name}`;
+    case 'stalled':
+      return `the generator stalled in ${percent(obstacle.share)} of the turns of ${obstacle.name}`;
     case 'oneSided':
       return oneSidedText(obstacle.disturbance);
     case 'needsCores':

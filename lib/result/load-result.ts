@@ -89,7 +89,7 @@ const turns = open({
   rampMs: figure,
   /** The server waits for a backend, a timer or such. */
   waits: flag,
-  /** At a rate: share of turns (0 to 1) in which the generator stood still; most are left out and repeated. */
+  /** At a rate: share of turns (0 to 1) in which the generator stalled; most are left out and repeated. */
   stoodStill: optional(figure),
 });
 

@@ -151,7 +151,7 @@ export function standstillIn(
   const ms = pauseMs(phase);
   if (ms === null) return undefined;
   const ofWindow = isUnanswered(phase) ? ` of its ${scaledTime(1000 * phase.seconds)}` : '';
-  return `${server} stood still: no response came for ${scaledTime(ms)}${ofWindow} while requests were under way; ${whyStill(phase, alarm)}`;
+  return `${server} stalled: no response came for ${scaledTime(ms)}${ofWindow} while requests were under way; ${whyStill(phase, alarm)}`;
 }
 
 function whyStill({ noise, stoppedShare = 0 }: Phase, alarm: string | undefined): string {
@@ -168,7 +168,7 @@ function whyStill({ noise, stoppedShare = 0 }: Phase, alarm: string | undefined)
 const heldUpShare = 0.5;
 
 /**
- * Whether a server that stood still was held up from outside, as far as is known. Its own standstill counts, unless there is nothing
+ * Whether a server that stalled was held up from outside, as far as is known. Its own standstill counts, unless there is nothing
  * else to count. @param others the phases of other sides at the same time
  */
 function isHeldUp(

@@ -78,7 +78,7 @@ test.each<[string, (run: ScenarioRun) => Promise<RegExp> | RegExp]>([
       halt(worker);
       await delay(1400);
       process.kill(worker, 'SIGCONT');
-      return /nginx stood still: no response came for [1-9]\.\d+ s while requests were under way/;
+      return /nginx stalled: no response came for [1-9]\.\d+ s while requests were under way/;
     },
   ],
   [

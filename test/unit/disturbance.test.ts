@@ -142,7 +142,7 @@ test.each([
   [4999, 500, 1, false],
   [3200, 2, 320, false],
 ])('a standstill for %i ms, p99 %i ms, first byte %i ms: %s', (gapMs, p99, first, isFound) => {
-  expectFound({ of: gap(gapMs, p99, first) }, isFound ? 'nginx stood still' : undefined);
+  expectFound({ of: gap(gapMs, p99, first) }, isFound ? 'nginx stalled' : undefined);
 });
 
 test('a standstill is reported with the reason from the log', () => {
@@ -171,7 +171,7 @@ test.each<[string, Seen & { of: Partial<Phase> }, string | undefined]>([
   ['while others had the core', { of: took({ duringPause: 0.5 }) }, othersHad],
   ['while others had less of it', { of: took({ duringPause: 0.49 }) }, undefined],
   [
-    'while bakeoff stood still',
+    'while bakeoff stalled',
     { of: {}, samples: every100([0, 12_000], [3000, 4800]) },
     'look at',
   ],

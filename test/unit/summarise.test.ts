@@ -300,23 +300,23 @@ test('equal notes of several variants are merged', () => {
 
 test('an equal note of every variant names none', () => {
   const still = (name: string) => variant(name, [phase({ requests: 1000, longestGapMs: 3200 })]);
-  expect(warningsWith('stood still', ...['a', 'b', 'c'].map(still))).toEqual([
-    expect.stringMatching(/^every variant stood still for up to 3\.20 s /),
+  expect(warningsWith('stalled', ...['a', 'b', 'c'].map(still))).toEqual([
+    expect.stringMatching(/^every variant stalled for up to 3\.20 s /),
   ]);
-  expect(warningsWith('stood still', ...['a', 'b'].map(still))).toEqual([
-    expect.stringMatching(/^a and b stood still /),
+  expect(warningsWith('stalled', ...['a', 'b'].map(still))).toEqual([
+    expect.stringMatching(/^a and b stalled /),
   ]);
 });
 
-test('a server that stood still is named with the rounds', () => {
+test('a server that stalled is named with the rounds', () => {
   const still = (...gapsMs: number[]) => {
     const phases = gapsMs.map((longestGapMs) => phase({ requests: 1000, longestGapMs }));
-    return warningsWith('stood still', variant('workers', phases));
+    return warningsWith('stalled', variant('workers', phases));
   };
   expect([still(1250, 1250), still(1300, 5, 3200, 5)]).toEqual([
     [],
     [
-      'workers stood still for up to 3.20 s in rounds 1 and 3, and nothing else is known to have: look at its log and its backend',
+      'workers stalled for up to 3.20 s in rounds 1 and 3, and nothing else is known to have: look at its log and its backend',
     ],
   ]);
 });

@@ -48,32 +48,32 @@ func TestOnlyTheGeneratorStandsStill(t *testing.T) {
 		m := l.model.(*openModel)
 		l.clock, m.idleSince, m.due = 100e6, idleSince, 70e6
 		if m.noteStandstill(); m.standstill() != want {
-			t.Errorf("free since %d: stood still for %d ns, want %d", idleSince, m.standstill(), want)
+			t.Errorf("free since %d: stalled for %d ns, want %d", idleSince, m.standstill(), want)
 		}
 	}
 }
 
-func TestCyclesInWhichTheGeneratorStoodStillAreLeftOut(t *testing.T) {
+func TestCyclesInWhichTheGeneratorStalledAreLeftOut(t *testing.T) {
 	o := options("http://127.0.0.1:9/")
 	o.Rate, o.Duration = 100, time.Second
 	l := idleLoop(t, o)
 	r := &run{plan: l.plan, shared: l.shared, loops: []*loop{l}}
 	c := newCycles([]*run{r})
 	for number, step := range []struct {
-		stood  int64
-		counts bool
+		stalled int64
+		counts  bool
 	}{
 		{1e6, true}, {6e6, false}, {0, true}, {6e6, true}, {0, true}, {6e6, false},
 	} {
-		l.model.(*openModel).stood, r.shared.cycle.time, r.shared.turn.away = step.stood, 5, 0
+		l.model.(*openModel).stalled, r.shared.cycle.time, r.shared.turn.away = step.stalled, 5, 0
 		c.observe(r, []*run{r})
 		c.end([]*run{r})
 		if s := r.shared; s.cycle.counts != step.counts || (s.turn.away == 0) != step.counts || s.cycle.time != 0 {
 			t.Errorf("cycle %d: counts %v, %d ns away", number, s.cycle.counts, s.turn.away)
 		}
 	}
-	if c.all != 6 || c.stood != 3 || c.leftOut != 2 {
-		t.Errorf("%d cycles, %d stood still, %d left out", c.all, c.stood, c.leftOut)
+	if c.all != 6 || c.stalled != 3 || c.leftOut != 2 {
+		t.Errorf("%d cycles, %d stalled, %d left out", c.all, c.stalled, c.leftOut)
 	}
 }
 
@@ -84,7 +84,7 @@ func TestTheCountOfARateIsMadeWhateverIsLeftOut(t *testing.T) {
 	for i, r := range alternate(t, 20*time.Millisecond, sides...) {
 		seen := []*testServer{a, b}[i].requests.Load()
 		if r.Requests != 200 || r.Requests+r.WarmupRequests != seen || r.InFlight != 0 || r.Turns.StoodStill < 0 || r.Turns.StoodStill > 1 {
-			t.Errorf("side %d: %d requests, %d beside, %d in flight, the server saw %d; stood still in %g of the turns", i, r.Requests, r.WarmupRequests, r.InFlight, seen, r.Turns.StoodStill)
+			t.Errorf("side %d: %d requests, %d beside, %d in flight, the server saw %d; stalled in %g of the turns", i, r.Requests, r.WarmupRequests, r.InFlight, seen, r.Turns.StoodStill)
 		}
 	}
 }
@@ -99,7 +99,7 @@ func TestWhatIsLeftOutLeavesNoGap(t *testing.T) {
 		}, serve(t, always(ok)).url, serve(t, always(ok)).url)
 		for i, r := range alternate(t, 20*time.Millisecond, sides...) {
 			if made := r.Requests + r.InFlight + r.Unsent; r.Turns.StoodStill < 0.8 || made < 190 || made > 210 || r.Seconds < 0.399 || r.Seconds > 0.401 || r.WarmupRequests < 20 {
-				return fmt.Sprintf("side %d: %d requests, %d in flight, %d unsent in %g s, %d beside; stood still in %g of the turns", i, r.Requests, r.InFlight, r.Unsent, r.Seconds, r.WarmupRequests, r.Turns.StoodStill)
+				return fmt.Sprintf("side %d: %d requests, %d in flight, %d unsent in %g s, %d beside; stalled in %g of the turns", i, r.Requests, r.InFlight, r.Unsent, r.Seconds, r.WarmupRequests, r.Turns.StoodStill)
 			}
 			if g := r.QueueGrowth; g == nil || g.PerSecond < -50 || g.PerSecond > 50 {
 				return fmt.Sprintf("side %d: the queue grows by %+v", i, g)

@@ -80,7 +80,7 @@
 //   - Events count where loopCounts.current points: to the window, or to `outside` at the edges of turns. What is outside ends up in
 //     WarmupRequests.
 //   - Latencies belong to the time at which a request started or was due, so that a turn's slowest requests are not cut off.
-//   - At a rate, turns come in cycles: an order of all sides, and its mirror. A cycle in which the generator stood still is thrown away, and
+//   - At a rate, turns come in cycles: an order of all sides, and its mirror. A cycle in which the generator stalled is thrown away, and
 //     made again (pace.go).
 //
 // # The budget of a request

@@ -150,7 +150,7 @@ func start(ctx context.Context, runs []*run, turns Turns) ([]Result, error) {
 			results[i].RPS = served
 		}
 		if t := results[i].Turns; t != nil && r.plan.Rate > 0 {
-			t.StoodStill = float64(c.stood) / float64(max(1, c.all))
+			t.StoodStill = float64(c.stalled) / float64(max(1, c.all))
 		}
 		if none := r.shared.hopeless.err(r.plan); none != nil && len(runs) > 1 {
 			err = cmp.Or(err, fmt.Errorf("sides[%d]: %w", i, none))

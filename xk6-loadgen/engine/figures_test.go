@@ -225,7 +225,7 @@ func TestEverySampleHasItsLength(t *testing.T) {
 func TestSamplesOfSeveralThreadsAddUp(t *testing.T) {
 	o := options(serve(t, always(ok)).url)
 	o.Duration, o.Threads, o.Warmup = 2300*time.Millisecond, 2, 20*time.Millisecond
-	tried(t, func() string { // A machine that stands still for a second makes the window as much longer
+	tried(t, func() string { // A machine that stalls for a second makes the window as much longer
 		r := load(t, o)
 		if len(r.seconds) != 2 {
 			return fmt.Sprintf("%d samples of a window of %f s", len(r.seconds), r.Seconds)

@@ -108,7 +108,7 @@ type openModel struct {
 	due       int64            // due is when the next request is due.
 	idle      connRing         // idle slots could start an attempt as soon as one is due, since idleSince.
 	idleSince int64
-	stood     int64 // see standstill
+	stalled   int64 // see standstill
 }
 
 // take allows the request that is due. A slot that asks too early becomes idle.
@@ -220,7 +220,7 @@ func (m *openModel) beginWindow(origin int64) {
 	m.begin(origin - l.shared.turn.ramp)
 }
 
-func (m *openModel) beginTurn() { m.stood = 0 }
+func (m *openModel) beginTurn() { m.stalled = 0 }
 
 // shift moves the times by that of the others' turns. The requests that are due in a ramp are made, and do not count.
 func (m *openModel) shift(by int64) {
@@ -240,10 +240,10 @@ func (m *openModel) queued(at int64) int64 {
 
 // noteStandstill notes for how long a request that starts and an idle slot have both been there: the generator's own delay.
 func (m *openModel) noteStandstill() {
-	m.stood = max(m.stood, m.loop.clock-max(m.due, m.idleSince))
+	m.stalled = max(m.stalled, m.loop.clock-max(m.due, m.idleSince))
 }
 
-func (m *openModel) standstill() int64 { return m.stood }
+func (m *openModel) standstill() int64 { return m.stalled }
 
 // missed finds none of a count, all of which were made, unless the load was stopped or has a list.
 func (m *openModel) missed(before int64) (n int64) {

@@ -27,11 +27,11 @@ const (
 	queuesFrom          = 2    // from this multiple of the latency without a queue on, the requests of a load queue
 	growsFrom           = 0.01 // a queue that grows by this share of the rate does not settle
 
-	longestSteal = int64(20e6) // how much of a turn's cores the host may take; with more the generator stood still
+	longestSteal = int64(20e6) // how much of a turn's cores the host may take; with more the generator stalled
 	mostLeftOut  = 0.25        // the share of cycles to leave out at most: on a machine that is never quiet all count
 )
 
-// longestStandstill is how late a request may leave although a connection is free for it; later, the generator stood still.
+// longestStandstill is how late a request may leave although a connection is free for it; later, the generator stalled.
 var longestStandstill = int64(5e6)
 
 // pace is how a side's turns go, in nanoseconds except for slice; xk6-loadgen/README.md has the rules.
@@ -175,7 +175,7 @@ func settlePaces(runs []*run, asked time.Duration) time.Duration {
 	return slice
 }
 
-// cycle is what a side at a rate did in an order of turns and its mirror. If the generator stood still meanwhile, it is repeated.
+// cycle is what a side at a rate did in an order of turns and its mirror. If the generator stalled meanwhile, it is repeated.
 type cycle struct {
 	interval
 	before tally // of the cycles before it
@@ -183,8 +183,8 @@ type cycle struct {
 
 // cycles judges the cycles of all sides, and reads what the machine's cores did in them.
 type cycles struct {
-	all, stood, leftOut int  // stood are those in which the generator stood still.
-	stands              bool // it did so in the present cycle
+	all, stalled, leftOut int  // stalled are those in which the generator stalled.
+	stalls                bool // it did so in the present cycle
 	// cores are the generator's and the servers'. serverCores are nil if they are not known, or not the servers' alone.
 	cores, serverCores []int
 	readAt             time.Time
@@ -252,14 +252,14 @@ func (l *loop) leaveCycles() {
 func (c *cycles) end(runs []*run) {
 	c.all++
 	keep := true
-	if c.stands {
-		c.stood++
+	if c.stalls {
+		c.stalled++
 		keep = float64(c.leftOut) >= mostLeftOut*float64(c.all)
 	}
 	if !keep {
 		c.leftOut++
 	}
-	c.stands = false
+	c.stalls = false
 	for _, r := range runs {
 		s := r.shared
 		if !keep {
@@ -283,8 +283,8 @@ func (c *cycles) read(runs []*run) {
 func (c *cycles) observe(r *run, runs []*run) {
 	before := *c
 	c.read(runs)
-	stood := func(l *loop) bool { return l.turn.state != over && l.model.standstill() > longestStandstill }
-	c.stands = c.stands || c.last.Steal-before.last.Steal > longestSteal || slices.ContainsFunc(r.loops, stood)
+	stalled := func(l *loop) bool { return l.turn.state != over && l.model.standstill() > longestStandstill }
+	c.stalls = c.stalls || c.last.Steal-before.last.Steal > longestSteal || slices.ContainsFunc(r.loops, stalled)
 	if c.serverCores != nil {
 		u := &r.shared.server.cores
 		u.Seconds += c.readAt.Sub(before.readAt).Seconds()

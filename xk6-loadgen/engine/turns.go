@@ -44,7 +44,7 @@ type TurnFigures struct {
 	SliceMs, RampMs float64 // SliceMs is the mean length asked for, RampMs the longest ramp before a turn.
 	Responses       int64   // Responses in the turns, with those of ramps and drains.
 	Waits           bool    // the server spends its time waiting, see pace
-	StoodStill      float64 // the share of cycles in which the generator stood still
+	StoodStill      float64 // the share of cycles in which the generator stalled
 }
 
 // ServerCPU is the CPU time of the server's processes within the side's window.

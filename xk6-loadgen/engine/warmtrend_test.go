@@ -75,7 +75,7 @@ func TestMarksAreWholeAfterAStandstill(t *testing.T) {
 	l := idleLoop(t, o)
 	l.counts.interval = &interval{latency: newRecorder()}
 	l.beginStretch(1, 1000, 1000+8*100)
-	for _, at := range []int64{1000, 1100, 2500} { // after the second part the process stood still until behind the end
+	for _, at := range []int64{1000, 1100, 2500} { // after the second part the process stalled until behind the end
 		l.clock = at
 		l.counts.responses += 10
 		l.mark()

@@ -317,7 +317,7 @@ func TestPumpRunsUntilTheEnd(t *testing.T) {
 	deadline := time.Now().Add(20 * time.Second)
 	for sent := 0; received < packets && time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 		for range 20 {
-			// No more than the socket holds while the pump stands still.
+			// No more than the socket holds while the pump stalls.
 			if sent < min(packets, received+100) {
 				p.send(t, sent, 100)
 				sent++

@@ -109,7 +109,7 @@ export async function partsOf(
     stacks,
     callsSeen: [...places.values()].flatMap(({ kind, name }) => (kind === 'call' ? name : [])),
     sampledSeconds,
-    /** Divides the CPU time of a request by the samples' shares: a virtual machine that stands still loses some of them. */
+    /** Divides the CPU time of a request by the samples' shares: a virtual machine that stalls loses some of them. */
     of(cpuUs: number): Pick<WhySide, 'cpu' | 'functions'> {
       const us = (samples: number) => (cpuUs * samples) / all;
       const cpu = [...places.values()].map(({ samples, ...place }) => ({

@@ -1,6 +1,6 @@
 // Warnings below the table, derived from the figures, each with a next step.
 import { overflowsOf } from '../../analysis/accept-queues.ts';
-import { lateSends, limitOf, pauseMs, stoodStill } from '../../analysis/limit.ts';
+import { lateSends, limitOf, pauseMs, shareStalled } from '../../analysis/limit.ts';
 import { oneSided } from '../../analysis/one-sided.ts';
 import { perRequestOf, phasesIn, reconnectsOf, wholeRounds } from '../../analysis/phases.ts';
 import { dependenceOf, falseNotes } from '../../analysis/rounds.ts';
@@ -145,7 +145,7 @@ function variantWarnings(variant: VariantResult): VariantWarning[] {
   const hung = hungText(phases);
   const isOverflowed = overflowsOf(variant).count > 0;
   const unsent = total(phases, (phase) => phase.unsent);
-  const generatorStill = stoodStill(variant);
+  const generatorStalled = shareStalled(variant);
   const [allowed] = extent(phases.map((phase) => phase.maxConcurrentStreams ?? Infinity));
   const late = lateSends(variant);
   const still = stillText(rounds);
@@ -159,9 +159,9 @@ function variantWarnings(variant: VariantResult): VariantWarning[] {
     unsent > 0 &&
       `: ${whole(unsent)} of ${whole(requests + unsent)} requests were due and could not be sent: ${rateCause(variant)}`,
     still !== '' &&
-      ` stood still ${still}, and nothing else is known to have: look at its log and its backend`,
-    generatorStill > 0 &&
-      `: the generator stood still in ${percent(generatorStill)} of the turns (others had its core, or the host took it); those were left out and made again, up to a quarter of all`,
+      ` stalled ${still}, and nothing else is known to have: look at its log and its backend`,
+    generatorStalled > 0 &&
+      `: the generator stalled in ${percent(generatorStalled)} of the turns (others had its core, or the host took it); those were left out and made again, up to a quarter of all`,
     late !== null &&
       `: one request in a hundred left ${scaledTime(late.lateMs)} late or more, which its latency includes (p99 ${scaledTime(late.latencyMs)}): ${rateCause(variant)}`,
     allowed < streams &&
