@@ -8,7 +8,7 @@ const leftOut = ['lib/**', 'test/unit/docs.test.ts', 'test/unit/arrows.test.ts']
 /** Runs unit tests of the core in a copy. @param which vitest's words for them. @param least so many have to pass */
 async function expectPassed(copy: string, which: readonly string[], least: number): Promise<void> {
   // On a busy machine a test may time out, which says nothing on the features.
-  const options = ['--run', '--project', 'unit', '--reporter=dot', '--retry=2'];
+  const options = ['--run', '--project', 'unit', '--reporter=dot', '--retry=2', '--maxWorkers=2'];
   const exclude = leftOut.flatMap((files) => ['--exclude', files]);
   const vitest = ['node_modules/vitest/vitest.mjs', ...which, ...options, ...exclude];
   const { code, output } = await node(copy, vitest);
