@@ -78,7 +78,7 @@ test('a command is compared with a running server, which keeps running', async (
   const [first, again, other] = result.variants as [VariantResult, VariantResult, VariantResult];
   for (const { serverCpuMicrosPerRequest, serverShare } of [first, again]) {
     expect(serverCpuMicrosPerRequest?.median).toBeGreaterThan(1);
-    expect(serverShare).toBeGreaterThan(0.01);
+    expect(serverShare).toBeGreaterThan(0);
   }
   expect(other).toMatchObject({ serverCpuMicrosPerRequest: null, serverShare: null });
   expect(result.variants.map(({ successRatio }) => successRatio)).toEqual([1, 1, 1]);
