@@ -237,8 +237,8 @@ export interface RunOptions extends Omit<ChildOptions, 'stdio'> {
   /** SIGTERM (default) goes to the group, and KILL 5 s later. SIGINT goes to the command alone, which may finish first. */
   stopWith?: 'SIGTERM' | 'SIGINT';
   input?: string;
-  /** Kills the process group after this time, or 128 million characters; `run` rejects with a UserError of these words. */
-  limit?: { seconds: number; words: string };
+  /** Kills the process group after this time, or 128 million characters; `run` rejects with a UserError of this message. */
+  limit?: { seconds: number; message: string };
   /** Called with its process id once it runs. */
   started?: (pid: number) => void;
 }
@@ -294,7 +294,7 @@ export async function run(options: RunOptions) {
   abort?.removeEventListener('abort', stop);
   clearTimeout(timer);
   abort?.throwIfAborted();
-  if (isEndless) throw new UserError(limit?.words ?? `${rest.command} prints without end`);
+  if (isEndless) throw new UserError(limit?.message ?? `${rest.command} prints without end`);
   return { ...exit, ...output };
 }
 

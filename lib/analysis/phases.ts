@@ -115,7 +115,7 @@ export function phasePairs({ published, phases, rounds }: VariantResult) {
       published: inArticle[index],
       measured,
       /** `measured` as articles print it. */
-      here: measured && asPublished(measured, ofRounds),
+      asPublished: measured && asPublished(measured, ofRounds),
     };
   });
 }

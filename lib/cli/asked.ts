@@ -114,7 +114,7 @@ interface ReadPages {
   pages?: AskedPages & Pick<AskedRequests, 'timed'> & { flag: string };
   /** What the check before the load has to know of them. */
   recorded?: Pick<AskedRequests, 'record' | 'acceptsDifferences'>;
-  said: readonly string[];
+  notes: readonly string[];
 }
 
 async function readPages(parsed: Arguments, given: readonly Given[]): Promise<ReadPages> {
@@ -122,19 +122,19 @@ async function readPages(parsed: Arguments, given: readonly Given[]): Promise<Re
   const named = flagsWith('namesRequests', askedFlags).find((name) => flags.has(name));
   const flag = `--${named}`;
   const listed = read('url', pathOrUrl) ?? read('urls', readPageList);
-  if (listed !== undefined) return { pages: { flag, ...listed }, said: [] };
+  if (listed !== undefined) return { pages: { flag, ...listed }, notes: [] };
   for (const feature of features) {
     const asked = await feature.requests?.(parsed, given);
     if (asked === undefined) continue;
-    const { said, record, acceptsDifferences, ...pages } = asked;
+    const { notes, record, acceptsDifferences, ...pages } = asked;
     const path = (pages.requests[0] as LoadRequest).target;
     return {
       pages: { flag, path, ...pages },
       recorded: present({ record, acceptsDifferences }),
-      said,
+      notes,
     };
   }
-  return { said: [] };
+  return { notes: [] };
 }
 
 function readRequest({ flags, lists }: Arguments) {

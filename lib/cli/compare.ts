@@ -91,7 +91,7 @@ export async function compareCommand(args: readonly string[]): Promise<number> {
     const tried = await tryAll(sides, ready, options);
     const comparable = flags.has('allow-different-bodies') ? tried.map(withoutHash) : tried;
     const comparison = comparisonOf(comparable, same, called);
-    sayDifferences(comparison, asked.said, options);
+    sayDifferences(comparison, asked.notes, options);
     const draft = planOf(comparison.scenario);
     const storing = await takeMachine(ready, draft, options);
     const outcome = await runPlan(storing, draft, options, [], answersOf(draft, tried));

@@ -52,11 +52,12 @@ function loadTable({ variants }: Result, title: string, columns: readonly Column
   for (const variant of variants) {
     const { connections, keepAlive } = variant.load;
     const isOne = connections === 1 && keepAlive !== false;
-    for (const { phase, published, here } of phasePairs(variant)) {
+    for (const { phase, published, asPublished } of phasePairs(variant)) {
       const name = `${variant.name.padEnd(width)}  ${several ? `${phase}  ` : ''}`;
       if (published !== undefined)
         loads.push({ ...published, name: `${name}published`, isSingle: false });
-      if (here !== undefined) loads.push({ ...here, name: `${name}here`, isSingle: isOne });
+      if (asPublished !== undefined)
+        loads.push({ ...asPublished, name: `${name}here`, isSingle: isOne });
     }
   }
   return tableOf(loads, [leftColumn(title, ({ name }) => name), ...columns]);
@@ -220,7 +221,7 @@ function hasResumed({ variants }: Result): boolean {
 /** A load of a set length ends while requests are under way: they are no failures. */
 function underWayLines({ variants }: Result): string[] {
   const outcomes = variants.flatMap((variant) =>
-    phasePairs(variant).flatMap(({ here: load }) => load?.outcomes ?? []),
+    phasePairs(variant).flatMap(({ asPublished: load }) => load?.outcomes ?? []),
   );
   if (!outcomes.some(({ started, done }) => started > done)) return [];
   return ['Requests that were started and are not done were under way when a round ended.'];

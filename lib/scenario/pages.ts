@@ -54,7 +54,7 @@ export interface AskedRequests {
   requests: readonly LoadRequest[];
   host?: string;
   /** Lines for the person, on what is in the load and what is left out. */
-  said: readonly string[];
+  notes: readonly string[];
   /** Name of their source in messages, such as HAR. */
   record?: string;
   /** Any share of the requests may have another status than the record says. */

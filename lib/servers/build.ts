@@ -38,7 +38,7 @@ async function ask(name: Tool, binary: string, signal: AbortSignal | undefined):
     signal,
     limit: {
       seconds: 30,
-      words: `${binary} ${argument} does not end: set ${variable} to the ${name} to measure`,
+      message: `${binary} ${argument} does not end: set ${variable} to the ${name} to measure`,
     },
   });
   const answer = stdout + stderr;

@@ -89,7 +89,7 @@ export async function prepareConfigured(
       before: [...scratch.enter, ...(enclosure?.enter ?? [])],
       limit: {
         seconds: checkSeconds,
-        words: `${name} has not read its config ${shownFile} within ${checkSeconds} s: look for what it waits for, or for aliases and includes without end`,
+        message: `${name} has not read its config ${shownFile} within ${checkSeconds} s: look for what it waits for, or for aliases and includes without end`,
       },
       signal,
     });

@@ -49,7 +49,7 @@ test('a command is ended together with its process group', async () => {
   const finished = run({
     command: 'sh',
     args: ['-c', `setsid sleep 3 & ${endless}`],
-    limit: { seconds: 0.3, words: 'it took too long' },
+    limit: { seconds: 0.3, message: 'it took too long' },
     started: (its) => void (pid = its),
   });
   await expect(finished).rejects.toThrow(new UserError('it took too long'));

@@ -139,7 +139,7 @@ test('a side gets a request with and without gzip, and is ended', async () => {
     return Promise.resolve({ name: 'a', origin, answer, died, stop } as unknown as RunningServer);
   };
   const source = { kind: 'command', command: 'a', program: 'a' } as const;
-  const asked = { said: [], load: () => undefined, launch: () => ({}) };
+  const asked = { notes: [], load: () => undefined, launch: () => ({}) };
   const [side] = sidesOf([{ name: 'a', given: 'a', source }], asked, cores) as [Side];
   const tried = (fails: boolean) =>
     tryOnce(side, {

@@ -272,7 +272,7 @@ export async function runGenerator(
   const limit =
     mostSeconds === undefined
       ? undefined
-      : { seconds: mostSeconds, words: `${generator.name} had not ended after ${mostSeconds} s` };
+      : { seconds: mostSeconds, message: `${generator.name} had not ended after ${mostSeconds} s` };
   const { code, stdout, stderr } = await run({
     command: 'bash',
     args: [

@@ -36,7 +36,7 @@ export async function versionOf(
   const { stdout, stderr } = await run({
     command: binary,
     args: [argument],
-    limit: { seconds: limitSeconds, words: message },
+    limit: { seconds: limitSeconds, message },
     ...present({ signal }),
   });
   return pattern.exec(stdout + stderr)?.[1] ?? 'of an unknown version';

@@ -45,7 +45,7 @@ function byHand(host: string, ...command: string[]): string {
 /** The addresses of a host's name here, by ssh's configuration; [] if unknown. */
 export async function addressesOf(host: string): Promise<string[]> {
   const [command = '', ...words] = sshWords();
-  const limit = { seconds: 5, words: 'ssh -G' };
+  const limit = { seconds: 5, message: 'ssh -G' };
   const asked = run({ command, args: [...words, '-G', '--', host], limit });
   const settings = await asked.catch(() => undefined);
   const name = /^hostname (\S+)$/m.exec(settings?.stdout ?? '')?.[1] ?? host.replace(/^.*@/, '');

@@ -34,7 +34,7 @@ function distributionFields<Prefix extends string>(
 function besidePublished<Name extends string>(fields: Record<Name, Field<Published>>) {
   return Object.fromEntries(
     Object.entries<Field<Published>>(fields).flatMap(([name, { unit, of }]) => [
-      [name, { unit, of: ({ here }: PhaseRow) => here && of(here) }],
+      [name, { unit, of: ({ asPublished }: PhaseRow) => asPublished && of(asPublished) }],
       [`published_${name}`, { unit, of: ({ published }: PhaseRow) => published && of(published) }],
     ]),
   ) as Record<Name | `published_${Name}`, Field<PhaseRow>>;
@@ -54,7 +54,7 @@ export const benchPhase = written<PhaseRow>()({
     number: { position: ({ position }) => position },
     'requests/s': {
       published_rps: ({ published }) => published?.rps,
-      measured_rps: ({ here }) => here?.rps,
+      measured_rps: ({ asPublished }) => asPublished?.rps,
     },
     requests: {
       requests: ({ measured }) => measured?.requests,

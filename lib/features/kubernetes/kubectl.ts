@@ -150,7 +150,7 @@ const reasons: readonly [RegExp, string][] = [
 /** kubectl's output. A signal does not end it. Throws KubectlError. */
 async function outputOf(program: string, args: readonly string[], input = ''): Promise<string> {
   const seconds = requestSeconds + removeSeconds;
-  const limit = { seconds, words: `kubectl ${args[0]}: did not end within ${seconds} s` };
+  const limit = { seconds, message: `kubectl ${args[0]}: did not end within ${seconds} s` };
   const { code, stdout, stderr } = await run({ command: program, args, input, limit }).catch(
     (error: Error) => {
       throw new KubectlError(error.message);

@@ -47,15 +47,15 @@ async function firstSide(...args: string[]) {
   const known = { ...askedFlags, duration: { value: '1s', help: '' } };
   const given = await readSides(['http://localhost:1/', 'http://localhost:2/']);
   const asked = await readAsked(readArguments(args, known), given);
-  return { ...sidesOf(given, asked, { generatorCpus: [0] })[0], said: asked.said };
+  return { ...sidesOf(given, asked, { generatorCpus: [0] })[0], notes: asked.notes };
 }
 
 test("a log's times are the load's, for as long as the log's piece lasts", async () => {
-  const { load, page, said } = await firstSide('--log', 'access.log', '--pace', '2x');
+  const { load, page, notes } = await firstSide('--log', 'access.log', '--pace', '2x');
   expect(load).toMatchObject({ arrivals: 'logged', requests: 3, rate: 3 });
   expect(load).not.toHaveProperty('durationSeconds');
   expect(page).toMatchObject({ path: '/a', requests: [{ weight: 3, atMs: [125, 375, 750] }] });
-  expect(said[0]).toContain('are replayed 2 times as fast');
+  expect(notes[0]).toContain('are replayed 2 times as fast');
 });
 
 test('without --pace the load keeps its own length', async () => {

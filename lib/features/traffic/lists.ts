@@ -60,7 +60,7 @@ export function readHar(file: string, methods: 'safe' | 'all' = 'safe', site?: s
   if (ofHost.length === 0)
     throw usageError(`--har ${file}: none of its requests can be used. ${left.join('')}`);
   const summary = `Of the HAR's ${whole(entries.length)} entries, ${percent(ofHost.length / entries.length)} are in the load.`;
-  return { requests: merged(ofHost), ...present({ host }), said: [summary, ...left] };
+  return { requests: merged(ofHost), ...present({ host }), notes: [summary, ...left] };
 }
 
 interface Header {
@@ -198,7 +198,7 @@ export function readTargets(file: string): Traffic {
   const [first] = requests;
   if (first === undefined)
     throw usageError(`--targets ${file} has no targets: write one such as GET http://localhost/`);
-  return { requests: merged(requests), ...present({ host: first.host }), said: [] };
+  return { requests: merged(requests), ...present({ host: first.host }), notes: [] };
 }
 
 function requireRight(headers: readonly Header[], where: string): void {

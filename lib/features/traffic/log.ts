@@ -19,7 +19,7 @@ export interface Traffic {
   /** The most frequent host of a log that names hosts. */
   host?: string;
   /** Report for the user: requests that were read and left out. */
-  said: readonly string[];
+  notes: readonly string[];
   /** The requests have times (atMs) within so many seconds. */
   replaySeconds?: number;
 }
@@ -91,12 +91,12 @@ export async function readLog(
   const host = present({ host: first.host || undefined });
   if (piece !== undefined) {
     const { summary, seconds, requests } = replayOf(piece, first.host);
-    return { requests, ...host, replaySeconds: seconds, said: [summary, ...left] };
+    return { requests, ...host, replaySeconds: seconds, notes: [summary, ...left] };
   }
   const { requests, paths, sum } = mixOf(first.counted);
   const rarer = paths === 0 ? '' : `, and rarer ones of ${counts(paths, 'path')}`;
   const summary = `Of the log's ${all}, ${percent(sum / lines)} are in the load: ${counts(requests.length - paths, 'request')}${rarer}.`;
-  return { requests, ...host, said: [summary, ...left] };
+  return { requests, ...host, notes: [summary, ...left] };
 }
 
 /** The requests of access logs, as readLog reads them. @param files URLs such as `new URL('access.log', import.meta.url)`, or paths */

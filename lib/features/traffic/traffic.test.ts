@@ -51,7 +51,7 @@ test.each<[string, string, Partial<Traffic>]>([
 });
 
 test('the most frequent come first, with their most frequent status; 304 is 200', async () => {
-  const { requests, said } = await read(
+  const { requests, notes } = await read(
     combined('GET /b HTTP/1.1', 404).repeat(2) +
       combined('GET /b HTTP/1.1') +
       combined('HEAD /a HTTP/1.1', 304).repeat(4) +
@@ -62,11 +62,11 @@ test('the most frequent come first, with their most frequent status; 304 is 200'
     { ...get, target: '/b', status: 404, weight: 3 },
     { ...get, target: '/%C3%A4' },
   ]);
-  expect(said).toEqual(["Of the log's 8 lines, 100 % are in the load: 3 requests."]);
+  expect(notes).toEqual(["Of the log's 8 lines, 100 % are in the load: 3 requests."]);
 });
 
 test('skipped lines are counted, with an example without secrets', async () => {
-  const { requests, said } = await read(
+  const { requests, notes } = await read(
     combined('GET / HTTP/1.1').repeat(5) +
       combined('\\x16\\x03\\x01', 400).repeat(2) +
       combined('POST /pay?card=4111 HTTP/1.1') +
@@ -78,11 +78,11 @@ test('skipped lines are counted, with an example without secrets', async () => {
       'x'.repeat(2 ** 20),
   );
   expect(requests).toHaveLength(1);
-  expect(said[0]).toBe("Of the log's 14 lines, 36 % are in the load: 1 request.");
-  expect(said[1]).toMatch(
+  expect(notes[0]).toBe("Of the log's 14 lines, 36 % are in the load: 1 request.");
+  expect(notes[1]).toMatch(
     /^Left out: 3 no HTTP request, .*; 1 POST, .*\(--methods all\), such as "POST \/pay\?card=….*; 2 for another server, .*; 1 without an answer, .*; 1 of an unknown form, such as "half"; 1 longer than 64 KiB/,
   );
-  expect(said[1]).not.toContain('4111');
+  expect(notes[1]).not.toContain('4111');
 });
 
 test('other methods are included on request, without bodies', async () => {
@@ -92,14 +92,14 @@ test('other methods are included on request, without bodies', async () => {
 
 test('uses the most frequent of several hosts', async () => {
   const at = (host: string) => combined('GET / HTTP/1.1', 200, `${host}:80 1.2.3.4 - - `);
-  const { host, said } = await read(at('b.example') + at('a.example').repeat(2));
-  expect([host, said[1]]).toEqual([
+  const { host, notes } = await read(at('b.example') + at('a.example').repeat(2));
+  expect([host, notes[1]]).toEqual([
     'a.example',
     'Left out: 1 for other hosts than a.example, such as "b.example".',
   ]);
   const other = await read(at('b.example') + at('a.example').repeat(2), { host: 'b.example' });
   expect(other.requests).toEqual([{ ...get, target: '/' }]);
-  expect(other.said[1]).toMatch(/^Left out: 2 for other hosts than b\.example, such as "GET \/ /);
+  expect(other.notes[1]).toMatch(/^Left out: 2 for other hosts than b\.example, such as "GET \/ /);
 });
 
 test('in a log_format of the config under test', async () => {
@@ -140,7 +140,7 @@ describe('replayed at the logged times', () => {
           replayed('/b', 687.5, 812.5, 937.5),
           replayed('/c', 1625, 1875),
         ],
-        said: [
+        notes: [
           'The busiest 4 s of the log, from 2025-10-10 21:59:58 UTC on, are replayed 2 times as fast: 7 requests in 2 s, 5 in the busiest second.',
         ],
       },
@@ -191,8 +191,8 @@ test('keeps 10,000 distinct requests, and merges the rest by path', async () => 
     return combined(`GET ${target} HTTP/1.1`).repeat(index < 9999 ? 2 : 1);
   });
   const late = combined('GET /late?x=1 HTTP/1.1').repeat(500);
-  const { requests, said } = await read(lines.join('') + late);
-  expect(said).toEqual([
+  const { requests, notes } = await read(lines.join('') + late);
+  expect(notes).toEqual([
     "Of the log's 40,498 lines, 100 % are in the load: 10,000 requests, and rarer ones of 2 paths.",
   ]);
   expect(requests).toHaveLength(10_002);
@@ -251,21 +251,21 @@ test('a malformed line is skipped or partly used', async () => {
   const { requests } = await read(json({ uri: '/\ud800' }));
   expect(requests).toMatchObject([{ target: '/%EF%BF%BD' }]);
   const text = json({ ts: 1e308 }) + json({ ts: 1e300 }) + json({ ts: 1 });
-  const { said } = await read(text, { pace: { factor: 1, seconds: 1 } });
-  expect(said[0]).toMatch(/from 1970-01-01 00:00:01 UTC .*: 1 request in 1 s/);
+  const { notes } = await read(text, { pace: { factor: 1, seconds: 1 } });
+  expect(notes[0]).toMatch(/from 1970-01-01 00:00:01 UTC .*: 1 request in 1 s/);
 });
 
 test('a replay over two days', async () => {
   const at = (msec: number) => JSON.stringify({ method: 'GET', uri: '/', status: 200, msec });
   const lines = Array.from({ length: 172_800 }, (_, second) => at(1e9 + second));
   const pace = { factor: 1, seconds: 172_800 };
-  expect((await read(lines.join('\n'), { pace })).said[0]).toMatch(/, 1 in the busiest second\.$/);
+  expect((await read(lines.join('\n'), { pace })).notes[0]).toMatch(/, 1 in the busiest second\.$/);
 });
 
 test('an example contains no control or invisible characters', async () => {
   const strange = ['\u202e', '\u200b', '\u00ad', '\u2028', '\u3164', '\u{e0041}', '\ufe0f'];
-  const { said } = await read(`${combined('GET /a?b=1 HTTP/1.1')}"x${strange.join('y')}"\n`);
-  expect(said[1]).toMatch(/such as "x y y y y y y "\.$/);
+  const { notes } = await read(`${combined('GET /a?b=1 HTTP/1.1')}"x${strange.join('y')}"\n`);
+  expect(notes[1]).toMatch(/such as "x y y y y y y "\.$/);
 });
 
 const written = (text: string) => {
@@ -282,7 +282,7 @@ const har = (...entries: (object | null)[]) => written(JSON.stringify({ log: { e
 test('a HAR: the most frequent host, headers, bodies; duplicate requests are merged', () => {
   const names = [':authority', 'accept', 'If-None-Match', 'Connection'];
   const headers = names.map((name) => ({ name, value: 'x' }));
-  const { requests, host, said } = readHar(
+  const { requests, host, notes } = readHar(
     har(
       entry('https://a.example/x?y=1#z', { headers }, 304),
       entry('https://a.example/x?y=1', { headers }),
@@ -303,8 +303,8 @@ test('a HAR: the most frequent host, headers, bodies; duplicate requests are mer
     { method: 'POST', target: '/api', headers: {}, body: '{}', status: 201, weight: 1 },
     { method: 'PUT', target: '/up', headers: {}, bodyBase64: 'AAE=', status: 200, weight: 1 },
   ]);
-  expect(said[0]).toBe("Of the HAR's 7 entries, 57 % are in the load.");
-  expect(said[1]).toMatch(
+  expect(notes[0]).toBe("Of the HAR's 7 entries, 57 % are in the load.");
+  expect(notes[1]).toMatch(
     /^Left out: 1 for no http\(s\) URL, .*; 1 without an answer, .*; 1 for other hosts than a\.example/,
   );
   expect(
@@ -317,7 +317,7 @@ test('a HAR: the most frequent host, headers, bodies; duplicate requests are mer
 test('invalid entries of a HAR are skipped', () => {
   const url = 'https://a.example/x';
   const header = (value: unknown) => ({ headers: [{ name: 'x-a', value }] });
-  const { requests, said } = readHar(
+  const { requests, notes } = readHar(
     har(
       entry(url),
       null,
@@ -333,7 +333,7 @@ test('invalid entries of a HAR are skipped', () => {
     'all',
   );
   expect(requests).toHaveLength(1);
-  expect(said).toEqual([
+  expect(notes).toEqual([
     "Of the HAR's 10 entries, 10 % are in the load.",
     'Left out: 5 of another form than an entry has, such as "has to be an object"; 3 with a header that HTTP does not allow, such as "GET https://a.example/x"; 1 no HTTP request, such as "CONNECT https://a.example/x".',
   ]);

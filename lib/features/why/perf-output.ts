@@ -60,7 +60,7 @@ export async function namesOfCalls(
     args: ['list', 'syscalls:sys_enter_*'],
     env: perfEnvironment(),
     signal,
-    limit: { seconds: perfSeconds, words: perfHangs },
+    limit: { seconds: perfSeconds, message: perfHangs },
   });
   const names = [...stdout.matchAll(/\bsyscalls:sys_enter_(\w+)/g)].flatMap(
     ([, name]) => name ?? [],
