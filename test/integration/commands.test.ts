@@ -302,6 +302,6 @@ it.runIf(hasApache).each([
 });
 
 it('two Apaches with one PidFile are told how to have two', async () => {
-  const said = await refusal(`sh -c "echo 'httpd (pid 12) already running'"`);
-  expect(said).toContain('already running: two Apaches have one PidFile: give apache2 itself ');
+  const message = await refusal(`sh -c "echo 'httpd (pid 12) already running'"`);
+  expect(message).toContain('already running: two Apaches have one PidFile: give apache2 itself ');
 });

@@ -192,17 +192,17 @@ test('a k6 script warms up the servers once, before the first load that counts r
     'own.js',
     '--summary-export',
     's.json',
-    ...targets.flatMap((one) => ['-e', one]),
+    ...targets.flatMap((target) => ['-e', target]),
   );
   expect(ended, ended.stderr).toMatchObject({ code: 0 });
   const { metrics } = JSON.parse(readFileSync(join(folder, 's.json'), 'utf8')) as {
     metrics: Record<string, { count: number }>;
   };
   for (const path of ['/a', '/b']) {
-    const own = asked.filter((one) => one.path === path);
+    const requests = asked.filter((request) => request.path === path);
     // 4 rounds of 50 requests over 5 connections, and the warm-up.
-    expect(own.length).toBeGreaterThan(4 * 50);
-    expect(new Set(own.map(({ connection }) => connection)).size).toBe(5 * (4 + 1));
+    expect(requests.length).toBeGreaterThan(4 * 50);
+    expect(new Set(requests.map(({ connection }) => connection)).size).toBe(5 * (4 + 1));
   }
   expect(metrics['http_reqs']?.count).toBe(2 * 4 * 50);
 });

@@ -49,10 +49,10 @@ function marks(
   name: string,
   attribute = 'd',
 ): Promise<{ title: string; attribute: string }[]> {
-  const found = page
+  const shapes = page
     .locator('figure', { has: page.getByRole('heading', { name: plot }) })
     .locator(`svg [class~="${name}"] > *`);
-  return found.evaluateAll(
+  return shapes.evaluateAll(
     (elements, wanted) =>
       elements.map((element) => ({
         title: element.querySelector('title')?.textContent ?? '',

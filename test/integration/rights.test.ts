@@ -196,8 +196,8 @@ it.runIf(hasKeys)('cannot read keys of root', async () => {
     `case "$*" in -V) ;; *) sh ${reader}/read.sh >>$(dirname "$0")/keys;; esac;`,
   );
   const options = { binaries: test.binaries, folder: path.join(newFolder(), 'run') };
-  const { said } = await startedBy(spec, options, { before: withKey });
-  expect(said).toMatch(/^\d+\n$/);
+  const { printed } = await startedBy(spec, options, { before: withKey });
+  expect(printed).toMatch(/^\d+\n$/);
   expect(await readFile(path.join(folder, 'keys'), 'utf8')).toBe('-1\n-1\n');
 });
 

@@ -187,7 +187,7 @@ it.runIf(process.getuid?.() === 0)(
     await chmod(binary, 0o711);
     const spec = { ...h2o(['base'], { workers: 1 }), binary };
     const options = { folder: path.join(folder, 'round'), readyLimitMs: 1000 };
-    const { said } = await startedBy(
+    const { printed } = await startedBy(
       spec,
       { binaries: {}, ...options },
       {
@@ -195,7 +195,7 @@ it.runIf(process.getuid?.() === 0)(
         env: { TMPDIR: folder, HOME: folder, BAKEOFF_HOME: folder },
       },
     );
-    expect(said).toMatch(
+    expect(printed).toMatch(
       /^h2o \(pid \d+\) hides from this user whether 127\.0\.0\.1:\d+ is its own: /,
     );
   },
@@ -238,8 +238,8 @@ const stopped = ['nginx base, stopped', oneWorker] as const;
 it.each([...servers, stopped])('%s ends with the parent process', async (title, spec) => {
   const { binaries } = test;
   const options = { binaries, folder: path.join(test.folder, `orphaned ${title}`), workers: 2 };
-  const { said, runner } = await startedBy(spec, options);
-  const pid = Number(said);
+  const { printed, runner } = await startedBy(spec, options);
+  const pid = Number(printed);
   const processes = descendants(runner.pid as number);
   expect(processes.map((seen) => seen.pid)).toContain(pid);
   if (title === stopped[0])

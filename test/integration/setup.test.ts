@@ -137,9 +137,9 @@ test('two at once: one builds, the other waits and uses the same binary', async 
     `echo build >>${builds}; exec ${realGo} build -trimpath -buildvcs=false -o "$out" ./cmd/...`,
   );
   const both = [1, 2].map(() => ensureTools(['k6'], machine));
-  const [one, two] = (await Promise.all(both)) as [{ k6: string }, { k6: string }];
-  expect(one).toEqual(two);
-  expect(k6Says(one.k6)).toBe('one');
+  const [first, second] = (await Promise.all(both)) as [{ k6: string }, { k6: string }];
+  expect(first).toEqual(second);
+  expect(k6Says(first.k6)).toBe('one');
   expect(readFileSync(builds, 'utf8')).toBe('build\n');
 });
 

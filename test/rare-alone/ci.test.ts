@@ -25,7 +25,7 @@ beforeAll(async () => {
 const short = '--duration=300ms\n--quick';
 
 test('the action fails if a side is slower, after all outputs are written', async () => {
-  const { code, outputs, summary, used, calls, body, said } = await runAction({
+  const { code, outputs, summary, used, calls, body, log } = await runAction({
     inputs: {
       sides: 'before=before/nginx.conf\n\nafter=nginx.conf\n',
       url: '/index.html',
@@ -36,8 +36,8 @@ test('the action fails if a side is slower, after all outputs are written', asyn
     workspace,
     env: home.env,
   });
-  expect(code, said).toBe(3);
-  expect(said).toMatch(/^--fail-if slower: after is slower than before$/m);
+  expect(code, log).toBe(3);
+  expect(log).toMatch(/^--fail-if slower: after is slower than before$/m);
   expect(outputs['verdict']).toBe('slower');
   expect(Number(outputs['ratio'])).toBeLessThan(0.95);
   expect(summary).toMatch(
@@ -59,14 +59,14 @@ test('the action fails if a side is slower, after all outputs are written', asyn
 });
 
 test('invalid arguments fail the job with their error line, without a comment', async () => {
-  const { code, outputs, summary, said, used, calls } = await runAction({
+  const { code, outputs, summary, log, used, calls } = await runAction({
     inputs: { sides: 'before/nginx.conf\nngin.conf', load: '$(touch owned)`touch owned`"' },
     pullRequest: 7,
     workspace,
     env: home.env,
   });
   expect(code).toBe(2);
-  expect(said).toContain('did you mean nginx.conf?');
+  expect(log).toContain('did you mean nginx.conf?');
   expect({ outputs, summary, calls }).toEqual({
     outputs: { verdict: '', ratio: '', report: '' },
     summary: '',

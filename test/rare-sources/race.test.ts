@@ -34,14 +34,14 @@ test.each(packages)('fuzzing of %s', async (path) => {
   const targets = stdout.match(/^Fuzz\w*$/gm) ?? [];
   expect(targets).not.toEqual([]);
   for (const target of targets) {
-    const { code, ...said } = await runTests(path, [
+    const { code, ...printed } = await runTests(path, [
       '-test.run=^$',
       `-test.fuzz=^${target}$`,
       `-test.fuzzcachedir=${folder}`,
       '-test.fuzztime=5s',
       '-test.fuzzminimizetime=2s',
     ]);
-    const output = said.stdout + said.stderr;
+    const output = printed.stdout + printed.stderr;
     // Before 1.27, Go may report the end of -fuzztime as a failure if a worker is late (golang/go#75804).
     const endedLate = /^--- FAIL: \S+ \([\d.]+s\)\n +context deadline exceeded\n(FAIL|exit)/m;
     if (code !== 0) expect(output).toMatch(endedLate);

@@ -126,7 +126,7 @@ test('the effect of a line: each pair is kept, and all generators are in the tab
     `wrk batch on ${serverCpus}`,
   ]);
   const text = readFileSync(join(out, 'effect-open-file-cache-1.md'), 'utf8');
-  for (const one of [rest.stdout(), text]) expect(one).toMatch(/bakeoff, own core .*\[.*\]/);
+  for (const table of [rest.stdout(), text]) expect(table).toMatch(/bakeoff, own core .*\[.*\]/);
 
   // There is no program of that name.
   const missing = startCommand([...effect, '--peers', 'wrk2', '--seed', '2'], home.env);

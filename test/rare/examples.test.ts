@@ -215,12 +215,12 @@ test('a shipped scenario over TLS with a different page, typed, in ten lines', a
   for (const { rounds } of result.variants)
     expect(rounds[0]?.phases[0]?.tls?.version).toMatch(/^TLSv1/);
   // A program must resolve the package's modules.
-  const { stdout: found } = await run({
+  const { stdout: printed } = await run({
     command: process.execPath,
     args: ['place.mjs'],
     cwd: project,
   });
-  expect(found).toBe('nginx-open-file-cache true\n');
+  expect(printed).toBe('nginx-open-file-cache true\n');
 });
 
 const tsconfig = (more: object) => {
@@ -310,9 +310,9 @@ test('each packed command finds its modules and prints a usage line', async () =
 test('npx finds the command by package name, too', async () => {
   const npx = (name: string) =>
     inProject(installed.folder, ['npm', 'exec', '--offline', '--', name, '--version']);
-  const [own, other] = await Promise.all([npx('bakeoff'), npx('server-bakeoff')]);
-  expect(own).toMatchObject({ code: 0, stdout: expect.stringMatching(/^\d+\.\d+\.\d+\n$/) });
-  expect(other).toMatchObject({ code: 0, stdout: own.stdout });
+  const [byCommand, byPackage] = await Promise.all([npx('bakeoff'), npx('server-bakeoff')]);
+  expect(byCommand).toMatchObject({ code: 0, stdout: expect.stringMatching(/^\d+\.\d+\.\d+\n$/) });
+  expect(byPackage).toMatchObject({ code: 0, stdout: byCommand.stdout });
 });
 
 test('a missing dist/ and missing packages are one-line errors', async () => {

@@ -55,14 +55,14 @@ const noises = [
 const noise = fc.constantFrom(...noises.flat());
 
 interface Grammar {
-  words: readonly (string | readonly string[])[];
+  parts: readonly (string | readonly string[])[];
   /** Frames for a text, so that parsers get further. */
   around?: readonly [string, string][];
 }
 
 /** Texts from a grammar's tokens and noise: a random mix, and few tokens repeated many times. */
-function textsOf({ words, around = [] }: Grammar): Record<'mixed' | 'long', Arbitrary<string>> {
-  const word = fc.oneof({ weight: 5, arbitrary: fc.constantFrom(...words.flat()) }, noise);
+function textsOf({ parts, around = [] }: Grammar): Record<'mixed' | 'long', Arbitrary<string>> {
+  const word = fc.oneof({ weight: 5, arbitrary: fc.constantFrom(...parts.flat()) }, noise);
   const frame = fc.constantFrom<[string, string]>(['', ''], ...around);
   const framed = (inner: Arbitrary<string>) =>
     fc.tuple(frame, inner).map(([[before, after], text]) => before + text + after);
@@ -115,7 +115,7 @@ function taken<T>(read: () => T): T {
 }
 
 const nginx: Grammar = {
-  words: [
+  parts: [
     ['http {', 'server {', 'location / {', 'events {', 'listen 80;', 'server_name a.b;', '}', ';'],
     [
       'log_format x "$status";',
@@ -134,7 +134,7 @@ const nginx: Grammar = {
 };
 
 const h2o: Grammar = {
-  words: [
+  parts: [
     ['listen: 80\n', 'hosts:\n', '  a.b:\n', '    paths:\n', '      /: ', 'file.dir: /x\n', '- '],
     ['a: b\n', '? ', '&x ', '*x', '<<: ', '[a, b]', '{a: b}', '!file x', '!!str ', '!t ', '|\n  '],
     ['>-\n  ', '"a\\n"', "'a'", '---\n', '...\n', '# x\n', '  ', '    ', '\n', ': ', '%YAML 1.2\n'],
@@ -145,7 +145,7 @@ const h2o: Grammar = {
 
 const line = '1.2.3.4 - - [10/Oct/2025:13:55:36 +0000] "GET /a?b=1 HTTP/1.1" 200 612 "-" "x"\n';
 const log: Grammar = {
-  words: [
+  parts: [
     [
       line,
       '1.2.3.4 - - ',
@@ -167,11 +167,11 @@ const log: Grammar = {
 };
 
 const formats: Grammar = {
-  words: ['$a', '$request', '$status', '${uri}', '$', '"', ' ', '\\', '[', ']', '-', '^', '|', 'x'],
+  parts: ['$a', '$request', '$status', '${uri}', '$', '"', ' ', '\\', '[', ']', '-', '^', '|', 'x'],
 };
 
 const har: Grammar = {
-  words: [
+  parts: [
     [
       '{"request":',
       '"method":"GET"',
@@ -194,7 +194,7 @@ const har: Grammar = {
 };
 
 const targets: Grammar = {
-  words: [
+  parts: [
     [
       'GET http://a/\n',
       'POST http://a/x\n',
@@ -211,11 +211,11 @@ const targets: Grammar = {
 };
 
 const folded: Grammar = {
-  words: ['a;b 1\n', 'a', ';', ' 1\n', ' 0\n', 'b_[k]', '1', ' ', '\n'],
+  parts: ['a;b 1\n', 'a', ';', ' 1\n', ' 0\n', 'b_[k]', '1', ' ', '\n'],
 };
 
 const perf: Grammar = {
-  words: [
+  parts: [
     ['  500000 \n', '\t7f12 write (/lib/libc.so.6)\n', ' ffff do_syscall_64 ([kernel.kallsyms])\n'],
     [' ffff __x64_sys_write ([kernel.kallsyms])\n', ' 1 [unknown] ([unknown])\n', '\n', ' (', ')'],
     ['12;;raw_syscalls:sys_enter;1;100.00;;\n', '<not supported>;;cycles:u;0\n', ';', 'a'],
@@ -239,14 +239,14 @@ test('h2o YAML, whose printed form parses to the same', () =>
   }));
 
 test('a config of any server', () => {
-  const [one, other] = [textsOf(nginx), textsOf(h2o)];
-  return fuzzed({ ...one, h2o: fc.oneof(other.mixed, other.long) }, (text) =>
+  const [ofNginx, ofH2o] = [textsOf(nginx), textsOf(h2o)];
+  return fuzzed({ ...ofNginx, h2o: fc.oneof(ofH2o.mixed, ofH2o.long) }, (text) =>
     readOwnConfig(written(text)),
   );
 });
 
 test('an nginx include pattern', () =>
-  fuzzed(textsOf({ words: ['*', '?', '[', ']', '!', '^', 'a', 'b', '-', '.'] }), (text) =>
+  fuzzed(textsOf({ parts: ['*', '?', '[', ']', '!', '^', 'a', 'b', '-', '.'] }), (text) =>
     globPattern(text.slice(0, 255)).test('ab'.repeat(127)),
   ));
 

@@ -108,12 +108,12 @@ it.runIf(canHang)('that hangs in the kernel, in a FUSE file system', async () =>
   const config = `listen: 8080\nhosts:\n  a:\n    paths:\n      /: {file.dir: ${folder}/www}\n      /code: {fastcgi.spawn: "exec unshare -Urm perl ${folder}/hangs.pl ${pids}"}\n`;
   const file = path.join(folder, 'own.yaml');
   await writeFile(file, config);
-  const { said, runner } = await startedBy(
+  const { printed, runner } = await startedBy(
     { name: 'h2o', config: [file], workers: 1, asIs: {} },
     { binaries: test.binaries, folder: path.join(folder, 'run'), page: { path: '/' } },
     { before: atConnections('exec "$@"'), env: { TMPDIR: test.folder } },
   );
-  expect(said).toMatch(/^\d+\n$/);
+  expect(printed).toMatch(/^\d+\n$/);
   await vi.waitFor(() => expect(pidsNow()).toHaveLength(2), { timeout: 30_000, interval: 20 });
   const user = userOf(String(pidsNow()[1]));
   onTestFinished(() => {

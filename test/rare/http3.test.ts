@@ -44,10 +44,10 @@ test('figures match the access logs; a server without HTTP/3 is refused', async 
       ['compare', ...sides, ...args.split(' '), 'h2load -n 600 -c 6 -m 5'],
       home.env,
     );
-    return { out, code: await run.ended, said: run.stderr() };
+    return { out, code: await run.ended, stderr: run.stderr() };
   };
-  const { out, code, said } = await started(caddyfile(''));
-  expect(code, said).toBe(0);
+  const { out, code, stderr } = await started(caddyfile(''));
+  expect(code, stderr).toBe(0);
   for (const { name, load, rounds } of readResult(out).variants) {
     const [phase] = rounds[0]?.phases ?? [];
     const logged = readFileSync(join(folder, `${name}.log`), 'utf8')
@@ -64,7 +64,7 @@ test('figures match the access logs; a server without HTTP/3 is refused', async 
           }`),
   );
   expect(without.code).toBe(1);
-  expect(without.said).toMatch(/^a: https:\S+ has no HTTP\/3: nothing answers QUIC on its UDP/m);
+  expect(without.stderr).toMatch(/^a: https:\S+ has no HTTP\/3: nothing answers QUIC on its UDP/m);
 });
 
 test('loses the configured share of packets, over HTTP/2 and HTTP/3', async () => {

@@ -117,8 +117,8 @@ test('CPU time that this user may not read is unknown, and said to be', async ()
   const run = all.start('--rounds', '1');
   expect(await run.ended, run.stderr()).toBe(0);
   expect(run.stdout()).toContain('CPU time the servers use is not known: to read it from a pod, ');
-  const [one] = readResult(all.out).variants.filter(({ rounds }) => rounds.length > 0);
-  expect(one).toMatchObject({ serverCpuMicrosPerRequest: null, successRatio: 1 });
+  const [measured] = readResult(all.out).variants.filter(({ rounds }) => rounds.length > 0);
+  expect(measured).toMatchObject({ serverCpuMicrosPerRequest: null, successRatio: 1 });
 });
 
 test('a round with a dead generator is repeated', async () => {
@@ -127,7 +127,7 @@ test('a round with a dead generator is repeated', async () => {
       if (load !== 1) return;
       const [, second] = generators as [Generator, Generator];
       void vi
-        .waitFor(() => expect(second.said()).toContain('bakeoff-phase-begins'), {
+        .waitFor(() => expect(second.output()).toContain('bakeoff-phase-begins'), {
           timeout: 30_000,
           interval: 20,
         })
@@ -141,7 +141,7 @@ test('a round with a dead generator is repeated', async () => {
   );
   const { variants, integrity } = readResult(all.out);
   // On a busy machine more rounds may be repeated.
-  for (const { rounds } of variants.filter((one) => one.rounds.length > 0))
+  for (const { rounds } of variants.filter((variant) => variant.rounds.length > 0))
     expect(rounds.map(({ round }) => round > 1)).toEqual([true]);
   expect(integrity).toMatchObject({ lost: 0 });
   expect(left(all)).toEqual(untouched);

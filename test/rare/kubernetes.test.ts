@@ -38,7 +38,7 @@ test.each([
   async (name, protocol) => {
     const out = await printed(name, '--influx', 'http://influxdb:8086', '--generators', '1');
     for (const deployment of out.deployments) {
-      const { port, said } = await node().startPod(deployment, out.configMap);
+      const { port, output } = await node().startPod(deployment, out.configMap);
       const { 'bakeoff/variant': variant } = deployment.metadata.labels;
       const { metadata } = out.testRuns.find(
         ({ metadata: { labels } }) => labels['bakeoff/variant'] === variant,
@@ -55,7 +55,7 @@ test.each([
           anyLength: true,
         },
         AbortSignal.timeout(5000),
-      ).catch((error: Error) => `${error.message}: ${said()}`);
+      ).catch((error: Error) => `${error.message}: ${output()}`);
       expect(answer).toMatchObject({ status: 200 });
     }
   },
@@ -115,8 +115,8 @@ test('a generator names missing generators, and a database that does not respond
       1,
     );
     await release(generator);
-    expect(await generator.code, generator.said()).not.toBe(0);
-    return generator.said();
+    expect(await generator.code, generator.output()).not.toBe(0);
+    return generator.output();
   };
   expect(await saysAlone({ meetAt })).toContain(
     'generator 2 of 2 was not ready within 1 s: see why, ',

@@ -27,7 +27,7 @@ test('the bill of materials and the notices list exactly the installed and linke
   const text = bill(projectRoot, [{ name, version: '0.1.0', modules }], created);
   const { creationInfo, documentDescribes, packages, relationships } = JSON.parse(text) as Bill;
   expect(creationInfo.created).toBe('2026-01-02T03:04:05Z');
-  const byName = new Map(packages.map((one) => [one.name, one]));
+  const byName = new Map(packages.map((spdxPackage) => [spdxPackage.name, spdxPackage]));
   const [root] = documentDescribes;
 
   for (const { name: of, SPDXID, externalRefs } of packages) {

@@ -125,9 +125,9 @@ test('the comment replaces only an earlier comment of the action', async ({ skip
 });
 
 test('a comment without permission becomes a warning', async () => {
-  const { code, said } = await commented({ forbidden: true });
+  const { code, log } = await commented({ forbidden: true });
   expect(code).toBe(3);
-  expect(said).toMatch(/^::warning::The comment could not .* HTTP 403: .*"pull-requests: write"/m);
+  expect(log).toMatch(/^::warning::The comment could not .* HTTP 403: .*"pull-requests: write"/m);
 });
 
 test.each([{ inputs: { sides: 'a\nb', comment: 'false' } }, { pullRequest: undefined }])(

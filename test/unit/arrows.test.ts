@@ -84,7 +84,9 @@ test('the core imports features through lib/features.ts alone, and no feature im
   ]);
   const toOthers = Object.values(arrowsOf(files.filter(isOfFeature)));
   expect(
-    toOthers.flatMap((folders) => folders.split(' ')).filter((one) => one.startsWith('features')),
+    toOthers
+      .flatMap((folders) => folders.split(' '))
+      .filter((folder) => folder.startsWith('features')),
   ).toEqual([]);
 });
 

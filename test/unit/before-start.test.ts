@@ -14,24 +14,24 @@ function prepared(command: string, more: Partial<BeforeStart> = {}) {
   mkdirSync(temporary);
   vi.stubEnv('INIT_CWD', folder);
   vi.stubEnv('TMPDIR', temporary);
-  const said: string[] = [];
+  const lines: string[] = [];
   const { signal } = new AbortController();
-  const ended = runBeforeStart({ command, signal, say: (line) => said.push(line), ...more });
+  const ended = runBeforeStart({ command, signal, say: (line) => lines.push(line), ...more });
   const textOf = (name: string) => readFileSync(join(folder, name), 'utf8').trim();
   /** The id that the command has written to `pid`. */
   const pid = () => Number(textOf('pid'));
-  return { folder, temporary, said, ended, textOf, pid };
+  return { folder, temporary, lines, ended, textOf, pid };
 }
 
 /** Writes its id for the test when it is complete, and does not end. */
 const stays = (program: string) => `${program} & echo $! >id; mv id pid`;
 
 test('a command runs as the caller, in the folder of the call, with a shell', async () => {
-  const { ended, textOf, said, temporary } = prepared('id -u | cat >user && echo "$PWD" >place');
+  const { ended, textOf, lines, temporary } = prepared('id -u | cat >user && echo "$PWD" >place');
   await ended;
   expect(textOf('user')).toBe(String(process.getuid?.()));
   expect(textOf('place')).toBe(process.env['INIT_CWD']);
-  expect(said).toEqual([]);
+  expect(lines).toEqual([]);
   expect(readdirSync(temporary)).toEqual([]);
 });
 
@@ -43,7 +43,7 @@ test.each([
   ['printf "\\033[2Jred\\n"; false', 'ended with code 1:  [2Jred'],
 ])('a command that fails: %s', async (command, how) => {
   const { ended, temporary } = prepared(command);
-  const error = await ended.catch((one: unknown) => one);
+  const error = await ended.catch((reason: unknown) => reason);
   expect(error).toBeInstanceOf(UserError);
   expect((error as UserError).exitCode).toBe(1);
   expect((error as UserError).message).toBe(`prepare '${command}' ${how}`);
@@ -79,10 +79,10 @@ test('a command that writes without end is ended, and its output is kept nowhere
 test.each(['sleep 1000', 'setsid sleep 1000', 'sh -c "trap : TERM; while :; do sleep 0.1; done"'])(
   'what a command leaves running ends, and a line says so: %s',
   async (program) => {
-    const { ended, pid, said } = prepared(stays(program));
+    const { ended, pid, lines } = prepared(stays(program));
     await ended;
     expect(isRunning(pid())).toBe(false);
-    expect(said).toEqual([
+    expect(lines).toEqual([
       expect.stringMatching(/ left processes running \(pid [\d, ]+\), which were ended: /),
     ]);
   },

@@ -66,8 +66,8 @@ test('ratios are computed per round', () => {
 
 test('ratios of CPU time are per unit of work', () => {
   // The same CPU time for half the bytes is twice the cost.
-  const [one, other] = [1e9, 2e9].map((bodyBytes) => [sample(100, 10, { bodyBytes })]);
-  const cost = (unit: Row['unit']) => compareRounds(one ?? [], other ?? [], unit).cpu.ratio;
+  const [small, large] = [1e9, 2e9].map((bodyBytes) => [sample(100, 10, { bodyBytes })]);
+  const cost = (unit: Row['unit']) => compareRounds(small ?? [], large ?? [], unit).cpu.ratio;
   expect(cost('MB of body')).toBeCloseTo(2, 12);
   expect(cost('handshake')).toBeCloseTo(1, 12);
 });
@@ -86,14 +86,14 @@ test.each([
 });
 
 test('the table shows ratios with limits', () => {
-  const [one, other] = [sample(98_000, 8), sample(100_000, 10)].map((each) => [each, each]);
-  const ratios = compareRounds(one ?? [], other ?? [], 'request');
+  const [loadgen, wrk] = [sample(98_000, 8), sample(100_000, 10)].map((each) => [each, each]);
+  const ratios = compareRounds(loadgen ?? [], wrk ?? [], 'request');
   const table = (limits: Limits, arrangement: Row['arrangement'] = 'a core each') => {
     const against = { peer: 'wrk', ...ratios, limits, verdict: 'NOT HELD' } as const;
     const row = { experiment: 'http1', load: 'x', server: 'x', unit: 'request' } as const;
     return tableLines([
-      { ...row, arrangement, generator: 'loadgen', samples: one ?? [], against },
-      { ...row, arrangement, generator: 'wrk', samples: other ?? [], against: null },
+      { ...row, arrangement, generator: 'loadgen', samples: loadgen ?? [], against },
+      { ...row, arrangement, generator: 'wrk', samples: wrk ?? [], against: null },
     ]);
   };
   const [, , cpuCell, ratio, limit] = table({ cpu: 0.7 });

@@ -43,18 +43,16 @@ function verdictReason(serverCores: number, first: ServerSpec, second: ServerSpe
   return resultOf(scenario, scenario.variants, serverCores, kept).comparisons[0]?.why;
 }
 
-const [one, two, four] = [1, 2, 4].map((workers) => nginx(['base'], { workers })) as [
-  ServerSpec,
-  ServerSpec,
-  ServerSpec,
-];
+const [oneWorker, twoWorkers, fourWorkers] = [1, 2, 4].map((workers) =>
+  nginx(['base'], { workers }),
+) as [ServerSpec, ServerSpec, ServerSpec];
 const asManyAsCores = nginx(['base'], { workers: 'server-cores' });
 
 test.each([
   [1, asManyAsCores, asManyAsCores, /^the same config and load here$/],
-  [1, two, two, /^the same config and load here$/],
-  [4, four, asManyAsCores, /^needs 5 server cores$/],
-  [2, one, asManyAsCores, /^the 90 % interval/],
+  [1, twoWorkers, twoWorkers, /^the same config and load here$/],
+  [4, fourWorkers, asManyAsCores, /^needs 5 server cores$/],
+  [2, oneWorker, asManyAsCores, /^the 90 % interval/],
 ])('on %i cores %j and %j', (cores, a, b, why) => {
   expect(verdictReason(cores, a, b)).toMatch(why);
 });

@@ -250,15 +250,15 @@ test('a reader sees why a claim is open, what has a part in a load, and no noise
     ...variant,
     rounds: variant.rounds.map((round) => ({
       ...round,
-      phases: round.phases.map((one) => ({
-        ...one,
+      phases: round.phases.map((phase) => ({
+        ...phase,
         inFlight: variant.name === 'workers' ? 100 : 0,
         perRequest: counts(round.round),
       })),
     })),
   });
   const of = result([withCounts(workers), withCounts(openFileCache)]);
-  const [one] = of.comparisons as [Comparison];
+  const [comparison] = of.comparisons as [Comparison];
   const open = {
     ...of,
     environment: {
@@ -267,7 +267,7 @@ test('a reader sees why a claim is open, what has a part in a load, and no noise
     },
     comparisons: [
       {
-        ...one,
+        ...comparison,
         verdict: 'inconclusive' as const,
         why: 'the interval includes 1: about 16 rounds would probably decide',
       },

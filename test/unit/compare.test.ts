@@ -50,9 +50,9 @@ const port = { value: 'PORT', repeated: true, help: '' } as const;
 const cgroup = { value: 'FOLDER', repeated: true, help: '' } as const;
 const flags = { ...askedFlags, h3: { help: '' }, port, cgroup } as const;
 const oneCore: Parameters<typeof sidesOf>[2] = { generatorCpus: [0] };
-/** @param words flags, separated by commas */
-async function sidesFor(given: readonly Given[], words = '', cores = oneCore) {
-  const read = readArguments(words === '' ? [] : words.split(', '), flags);
+/** @param line flags, separated by commas */
+async function sidesFor(given: readonly Given[], line = '', cores = oneCore) {
+  const read = readArguments(line === '' ? [] : line.split(', '), flags);
   return sidesOf(given, await readAsked(read, given), cores);
 }
 const twoSides = (first: OwnConfig, other: OwnConfig, flags = '', cores = oneCore) =>
@@ -251,8 +251,8 @@ test('protocols of a command', async () => {
     { connections: 7 },
     { connections: 3 },
   ]);
-  const words = '--url, https://localhost/a, --load, h2load -c 1 -n 1';
-  expect(await sidesFor(given.slice(0, 1), words)).toMatchObject([
+  const line = '--url, https://localhost/a, --load, h2load -c 1 -n 1';
+  expect(await sidesFor(given.slice(0, 1), line)).toMatchObject([
     { listen: { tls: true }, load: { protocol: 'h2' } },
   ]);
 });

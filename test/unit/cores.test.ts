@@ -139,12 +139,12 @@ test.each([
 });
 
 const group = 'sys/fs/cgroup';
-const v2 = (own: string, mounted = '/'): Record<string, string> => ({
-  'proc/self/cgroup': `5:memory:/x\n0::${own}`,
+const v2 = (ownGroup: string, mounted = '/'): Record<string, string> => ({
+  'proc/self/cgroup': `5:memory:/x\n0::${ownGroup}`,
   'proc/self/mountinfo': `29 23 0:26 ${mounted} /${group} rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate`,
 });
-const v1 = (own: string, mounted = '/'): Record<string, string> => ({
-  'proc/self/cgroup': `9:name=systemd:/x\n4:cpu,cpuacct:${own}\n0::${own}`,
+const v1 = (ownGroup: string, mounted = '/'): Record<string, string> => ({
+  'proc/self/cgroup': `9:name=systemd:/x\n4:cpu,cpuacct:${ownGroup}\n0::${ownGroup}`,
   'proc/self/mountinfo': [
     `32 31 0:29 ${mounted} /${group}/cpu rw - cgroup cgroup rw,cpu,cpuacct`,
     `33 31 0:30 / /${group}/memory rw - cgroup cgroup rw,memory`,

@@ -199,11 +199,13 @@ it('the image has no package that development alone needs, though npm installs i
   const { packages } = JSON.parse(read('package-lock.json')) as {
     packages: Record<string, { devOptional?: true; optionalDependencies?: Record<string, string> }>;
   };
-  const places = Object.entries(packages).flatMap(([place, one]) => {
-    if (one.devOptional !== true) return [];
-    const scopes = Object.keys(one.optionalDependencies ?? {}).map((name) => name.split('/')[0]);
-    return [place, ...new Set(scopes.map((scope) => `node_modules/${scope}`))];
-  });
+  const places = Object.entries(packages).flatMap(
+    ([place, { devOptional, optionalDependencies = {} }]) => {
+      if (devOptional !== true) return [];
+      const scopes = Object.keys(optionalDependencies).map((name) => name.split('/')[0]);
+      return [place, ...new Set(scopes.map((scope) => `node_modules/${scope}`))];
+    },
+  );
   expect(places).toContain('node_modules/typescript');
   const install = argumentsOf('RUN').find((line) => line.includes('npm ci --omit=dev ')) ?? '';
   const removed = /&& rm -rf (.*)$/.exec(install)?.[1]?.split(' ') ?? [];

@@ -36,14 +36,14 @@ it("img.html has the article's 9144 pictures", () => {
 });
 
 it('a folder is copied with its links, readable for all', async () => {
-  const own = newFolder();
-  mkdirSync(join(own, 'closed/deep'), { mode: 0o700, recursive: true });
-  writeFileSync(join(own, 'closed', 'a.html'), 'a', { mode: 0o600 });
-  symlinkSync(join(own, 'closed/a.html'), join(own, 'absolute.html'));
-  symlinkSync('../a.html', join(own, 'closed/deep/relative.html'));
-  chmodSync(own, 0o700);
+  const original = newFolder();
+  mkdirSync(join(original, 'closed/deep'), { mode: 0o700, recursive: true });
+  writeFileSync(join(original, 'closed', 'a.html'), 'a', { mode: 0o600 });
+  symlinkSync(join(original, 'closed/a.html'), join(original, 'absolute.html'));
+  symlinkSync('../a.html', join(original, 'closed/deep/relative.html'));
+  chmodSync(original, 0o700);
   const named = join(newFolder(), 'named');
-  symlinkSync(own, named);
+  symlinkSync(original, named);
   const docroot = await copied(named);
   for (const file of ['absolute.html', 'closed/deep/relative.html'])
     expect(readFileSync(join(docroot, file), 'utf8')).toBe('a');
@@ -52,7 +52,7 @@ it('a folder is copied with its links, readable for all', async () => {
   expect(modes(docroot, '', 'closed', 'closed/deep', 'closed/a.html', 'absolute.html')).toEqual([
     0o755, 0o755, 0o755, 0o644, 0o644,
   ]);
-  expect(modes(own, '', 'closed/a.html')).toEqual([0o700, 0o600]);
+  expect(modes(original, '', 'closed/a.html')).toEqual([0o700, 0o600]);
 });
 
 it.skipIf(process.geteuid?.() !== 0)('no link of another user is followed to it', async () => {
@@ -67,13 +67,13 @@ it.skipIf(process.geteuid?.() !== 0)('no link of another user is followed to it'
     );
 });
 
-it.each<[string, (own: string, link: string) => unknown, RegExp]>([
+it.each<[string, (docroot: string, link: string) => unknown, RegExp]>([
   [
     'a link out of it by another one',
-    (own, link) => {
+    (docroot, link) => {
       const folder = newFolder();
       writeFileSync(join(folder, 'secret'), 'secret', { mode: 0o600 });
-      symlinkSync(folder, join(own, 'dir'));
+      symlinkSync(folder, join(docroot, 'dir'));
       symlinkSync('../dir/secret', link);
     },
     /: \S+ is a link out of it, .*: put a copy in its place$/,
@@ -110,28 +110,28 @@ it.each<[string, (own: string, link: string) => unknown, RegExp]>([
 });
 
 it('a link that is redirected during the copy never leads to a file outside', async () => {
-  const own = newFolder();
+  const original = newFolder();
   const outside = join(newFolder(), 'secret');
   writeFileSync(outside, 'secret');
   // A worker swaps a page and a link in a loop.
   const swap = `
     const { renameSync, symlinkSync, writeFileSync } = require('node:fs');
-    const { parentPort, workerData: { own, outside } } = require('node:worker_threads');
-    writeFileSync(own + '/page', 'page');
+    const { parentPort, workerData: { original, outside } } = require('node:worker_threads');
+    writeFileSync(original + '/page', 'page');
     parentPort.postMessage('begins');
     for (;;) {
-      symlinkSync(outside, own + '/next');
-      renameSync(own + '/next', own + '/page');
-      writeFileSync(own + '/next', 'page');
-      renameSync(own + '/next', own + '/page');
+      symlinkSync(outside, original + '/next');
+      renameSync(original + '/next', original + '/page');
+      writeFileSync(original + '/next', 'page');
+      renameSync(original + '/next', original + '/page');
     }`;
-  const swapping = new Worker(swap, { eval: true, workerData: { own, outside } });
+  const swapping = new Worker(swap, { eval: true, workerData: { original, outside } });
   onTestFinished(() => swapping.terminate().then(() => undefined));
   await once(swapping, 'message');
   const folder = newFolder();
   for (let tries = 0; tries < 1000; tries++) {
     const target = join(folder, String(tries));
-    await copyDocroot(own, target).catch(() => undefined);
+    await copyDocroot(original, target).catch(() => undefined);
     expect(readIfThere(join(target, 'page'))).not.toBe('secret');
   }
 });

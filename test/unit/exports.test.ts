@@ -52,8 +52,8 @@ test('an interval that says nothing is in no cell, sentence or bar', async () =>
   const ci95: [number, number] = [0.0001, 10_900];
   const of = result([workers, openFileCache]);
   const cpu = { ratio: 1, ci95, verdict: 'inconclusive' as const };
-  const comparisons = of.comparisons.map((one) => ({
-    ...one,
+  const comparisons = of.comparisons.map((comparison) => ({
+    ...comparison,
     ci95,
     cpu,
     verdict: 'inconclusive' as const,

@@ -17,10 +17,10 @@ const with3 = (of: Result, name: string, more: Partial<VariantResult> = {}): Res
   variants: [...of.variants, { ...(of.variants[1] as VariantResult), name, ...more }],
 });
 
-function answer(asked: Result, gates: string): { code: number; said: string[] } {
+function answer(asked: Result, gates: string): { code: number; lines: string[] } {
   const lines: string[] = [];
   const code = failIfCode(asked, readFailIf('--fail-if', gates), (line) => lines.push(line));
-  return { code, said: lines };
+  return { code, lines };
 }
 
 test('uses only the rows of the table', () => {
@@ -71,7 +71,7 @@ test.each<[string, Partial<Comparison>, number, string[]]>([
   const answered = answer(having({ verdict: 'slower', ...changes }), gates);
   expect(answered).toEqual({
     code,
-    said: message.map((text) => expect.stringContaining(`--fail-if ${last}${text}`)),
+    lines: message.map((text) => expect.stringContaining(`--fail-if ${last}${text}`)),
   });
 });
 
@@ -88,12 +88,12 @@ test.each<[string, Partial<Comparison>, string]>([
 });
 
 test('is met by a single row; otherwise names all undecided rows', () => {
-  const two = (one: Verdict, other: Verdict): Result =>
-    with3(having({ verdict: one }, { variant: 'b', verdict: other }), 'b');
+  const two = (first: Verdict, other: Verdict): Result =>
+    with3(having({ verdict: first }, { variant: 'b', verdict: other }), 'b');
   expect(answer(two('none', 'slower'), 'slower').code).toBe(3);
   expect(answer(two('inconclusive', 'inconclusive'), 'slower')).toEqual({
     code: 0,
-    said: [`--fail-if slower was not shown: ${pair}, b against workers are inconclusive`],
+    lines: [`--fail-if slower was not shown: ${pair}, b against workers are inconclusive`],
   });
 });
 

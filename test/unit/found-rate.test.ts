@@ -6,11 +6,11 @@ import { csvReport } from '../../lib/report/texts.ts';
 import { openFileCache, result, workers } from '../fixtures/result.ts';
 
 test('the rate that a search has found for a variant stands in the table; with "at least" if it was the highest tried', () => {
-  const found = [
+  const rates = [
     { variant: 'workers', rate: 7000, ci95: null, atLeast: false },
     { variant: 'open-file-cache', rate: 9000, ci95: null, atLeast: true },
   ];
-  const search = { within: { metric: 'p99' as const, ms: 5 }, found, steps: [] };
+  const search = { within: { metric: 'p99' as const, ms: 5 }, found: rates, steps: [] };
   const run = { ...result([workers, openFileCache]), search };
   const cells = variantTable(run).rows.map((row) => row.map(textOf));
   expect(cells[0]).toContain('7,000');

@@ -59,7 +59,7 @@ const histogram: HistogramBar[] = [
 ];
 const bucketsOf = (...counts: number[]) =>
   counts.map((count, fromMs) => ({ fromMs, toMs: fromMs === 0 ? 1 : null, count }));
-const one = phase({
+const first = phase({
   requests: 1003,
   rps: 100,
   responses: { '2xx': 990, '3xx': 1, '4xx': 4, '5xx': 5 },
@@ -82,7 +82,7 @@ const one = phase({
   endedAt: '2026-11-20T08:15:41.040000Z',
   monotonicMs: [1040, 11_040],
 });
-const two = phase({
+const second = phase({
   requests: 2000,
   responses: { '2xx': 1990, '3xx': 0, '4xx': 0, '5xx': 10 },
   statuses: { 503: 10 },
@@ -106,14 +106,14 @@ const two = phase({
 test('results are merged into one', () => {
   const { latencyMs, connectMs, ...rest } = merged(
     [
-      { ...one, wire: byName(wireNames, () => 3) },
-      { ...two, wire: byName(wireNames, (name) => (name === 'connections' ? 2 : 1)) },
+      { ...first, wire: byName(wireNames, () => 3) },
+      { ...second, wire: byName(wireNames, (name) => (name === 'connections' ? 2 : 1)) },
     ],
     planOf({ connections: 3 }),
   );
   // If only one instance had some, the figure comes from that instance.
-  expect({ ...one, ...rest }).toEqual({
-    ...one,
+  expect({ ...first, ...rest }).toEqual({
+    ...first,
     requests: 3003,
     rps: 300,
     responses: { '2xx': 2980, '3xx': 1, '4xx': 4, '5xx': 15 },
@@ -132,7 +132,7 @@ test('results are merged into one', () => {
       max: 20,
     },
     buckets: bucketsOf(999, 2001),
-    startedAt: two.startedAt,
+    startedAt: second.startedAt,
     monotonicMs: [1000, 11_040],
     cpuSeconds: 14,
   });
@@ -142,10 +142,10 @@ test('results are merged into one', () => {
   expect(connectMs.histogram.reduce((sum, [, count]) => sum + count, 0)).toBe(1010);
 });
 
-test('a single result stays unchanged', () => expect(merged([one])).toBe(one));
+test('a single result stays unchanged', () => expect(merged([first])).toBe(first));
 
 test('a missing result is an error', () => {
-  const beside = (other: InstanceEnd) => () => mergeInstances([endOf(one), other], planOf());
+  const beside = (other: InstanceEnd) => () => mergeInstances([endOf(first), other], planOf());
   expect(beside({ failure: 'it said nothing' })).toThrow(
     'generator 2 of 2: it said nothing: its share is missing',
   );
@@ -153,9 +153,9 @@ test('a missing result is an error', () => {
 });
 
 test('instances that started at different times are an error', () => {
-  const late = (ms: number) => ({ ...two, startedAt: `2026-11-20T08:15:31.${ms}000Z` });
-  expect(merged([one, late(140)]).requests).toBe(3003);
-  expect(() => merged([late(150), two, one])).toThrow(
+  const late = (ms: number) => ({ ...second, startedAt: `2026-11-20T08:15:31.${ms}000Z` });
+  expect(merged([first, late(140)]).requests).toBe(3003);
+  expect(() => merged([late(150), second, first])).toThrow(
     'generator 1 of 3 began 150 ms after generator 2, and may 100 ms',
   );
 });

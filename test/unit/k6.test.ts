@@ -244,19 +244,23 @@ test.runIf(process.getuid?.() === 0)(
 
 test('a file goes to the folder that is open, whatever comes in its place meanwhile', async () => {
   const parent = newFolder();
-  const [own, aside, other] = [join(parent, 'own'), join(parent, 'aside'), join(parent, 'other')];
-  for (const made of [own, other]) mkdirSync(made);
-  const descriptor = openSync(own, 'r');
+  const [target, aside, other] = [
+    join(parent, 'target'),
+    join(parent, 'aside'),
+    join(parent, 'other'),
+  ];
+  for (const made of [target, other]) mkdirSync(made);
+  const descriptor = openSync(target, 'r');
   onTestFinished(() => closeSync(descriptor));
   const swap = `
     const { renameSync } = require('node:fs');
-    const { parentPort, workerData: { own, aside, other } } = require('node:worker_threads');
+    const { parentPort, workerData: { target, aside, other } } = require('node:worker_threads');
     parentPort.postMessage('begins');
     for (;;) {
-      renameSync(own, aside); renameSync(other, own);
-      renameSync(own, other); renameSync(aside, own);
+      renameSync(target, aside); renameSync(other, target);
+      renameSync(target, other); renameSync(aside, target);
     }`;
-  const swapping = new Worker(swap, { eval: true, workerData: { own, aside, other } });
+  const swapping = new Worker(swap, { eval: true, workerData: { target, aside, other } });
   await once(swapping, 'message');
   const names = Array.from({ length: 300 }, (_, index) => `${index}.json`);
   try {

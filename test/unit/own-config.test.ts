@@ -323,10 +323,10 @@ it.each([
   ['entryPoints:\n  web:\n    address: :80\n', "'traefik --configFile=/own.conf'"],
   ['vcl 4.1;\nbackend default { .host = "127.0.0.1"; }\n', "'varnishd -F -a 127.0.0.1:{port} "],
 ])('a config of another server has its command: %j', async (text, message) => {
-  const said = await refusal(text);
-  expect(said).toContain(message);
+  const refused = await refusal(text);
+  expect(refused).toContain(message);
   expect(
-    said.match(/caddy run|haproxy -db|apache2 -D|lighttpd -D|envoy -c|traefik -|varnishd/g),
+    refused.match(/caddy run|haproxy -db|apache2 -D|lighttpd -D|envoy -c|traefik -|varnishd/g),
   ).toHaveLength(1);
 });
 
@@ -356,8 +356,8 @@ it.each([
   ['server.mjs', 'import http from "node:http";\n', /is a program: .*'node \/server.mjs', which /],
 ])('a file with the name %s, too', async (name, text, message) => {
   const folder = await ownFiles({ [name]: text });
-  const said = await refusalOf(readOwnConfig(path.join(folder, name)));
-  expect(said.replaceAll(folder, '')).toMatch(message);
+  const refused = await refusalOf(readOwnConfig(path.join(folder, name)));
+  expect(refused.replaceAll(folder, '')).toMatch(message);
 });
 
 it('may contain any bytes in a comment', async () => {

@@ -21,10 +21,10 @@ test('the package contains all files that it refers to, and no tests or local fi
   const isMade = existsSync(join(projectRoot, 'dist/types/lib/index.d.ts'));
   const flags = ['--dry-run', '--json', '--silent', '--offline'];
   const args = ['pack', ...flags, ...(isMade ? ['--ignore-scripts'] : [])];
-  const [{ files: found }] = JSON.parse(
+  const [{ files: packedFiles }] = JSON.parse(
     execFileSync('npm', args, { cwd: projectRoot, encoding: 'utf8' }),
   ) as [{ files: { path: string }[] }];
-  const packed = found.map(({ path }) => path);
+  const packed = packedFiles.map(({ path }) => path);
   const { exports: entries, bin } = JSON.parse(textOf('package.json')) as {
     exports: Record<string, string | Record<string, string> | null>;
     bin: Record<string, string>;

@@ -31,7 +31,7 @@ test('has the expected status class for shipped pages and for user servers', () 
 
 test('writes each page list once', async () => {
   const [plain] = variants as [Variant];
-  const [one, other] = [
+  const [first, second] = [
     [
       { target: '/', weight: 3 },
       { target: '/a?b=c', method: 'POST', body: 'x', status: 404 },
@@ -43,8 +43,11 @@ test('writes each page list once', async () => {
     name,
     page: { ...page, requests },
   });
-  const again = one?.map((request) => ({ ...request }));
-  const several = { ...scenario, variants: [plain, of('a', one), of('b', other), of('c', again)] };
+  const again = first?.map((request) => ({ ...request }));
+  const several = {
+    ...scenario,
+    variants: [plain, of('a', first), of('b', second), of('c', again)],
+  };
   const plan = planOf(several);
   const targets = several.variants.map(() => ({ url: 'http://127.0.0.1:8080/' }));
   const files = loadPlanFor(plan, plan.groups[0] as Group, 1, targets).mixFiles ?? [];

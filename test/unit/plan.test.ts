@@ -162,8 +162,8 @@ test.each([
   [{ rounds: 8 }, { quick: true }, 4],
 ])(
   'has the requested number of rounds, or that of the scenario, or 10: %j %j',
-  (own, options, rounds) => {
-    expect(planOf(options, { scenario: { ...cached, ...own } }).rounds).toBe(rounds);
+  (changes, options, rounds) => {
+    expect(planOf(options, { scenario: { ...cached, ...changes } }).rounds).toBe(rounds);
   },
 );
 
@@ -255,7 +255,10 @@ test('the metric of a plan must be measured', () => {
   const variants = scenario.variants.slice(0, 1);
   expect(planOf({ metric: 'cpu' }, { scenario, variants }).metric).toBe('cpu');
   const server = address('http://127.0.0.1:8080', { cgroup: '/sys/fs/cgroup/x' });
-  const grouped = { scenario, variants: scenario.variants.map((one) => ({ ...one, server })) };
+  const grouped = {
+    scenario,
+    variants: scenario.variants.map((variant) => ({ ...variant, server })),
+  };
   expect(planOf({ metric: 'cpu' }, grouped).metric).toBe('cpu');
   expect(() => planOf({ metric: 'memory' }, grouped)).toThrow(/^--metric memory: the memory of /);
 });

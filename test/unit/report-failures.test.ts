@@ -158,8 +158,8 @@ test('hung requests are in the table and a note; more than 1 % prevent a verdict
   expect(hanging(3).warnings.join()).toContain('open-file-cache: 18 requests were never answered');
   expect(columnOf(variantTable(hanging(0)), 'hung')).toBeUndefined();
   // A note of both is one.
-  const both = [workers, openFileCache].map((one) =>
-    changed(one, () => ({ hung: 3, inFlight: 9 })),
+  const both = [workers, openFileCache].map((variant) =>
+    changed(variant, () => ({ hung: 3, inFlight: 9 })),
   );
   const notes = result(both).warnings.filter((note) => note.includes('never answered'));
   expect(notes).toEqual([expect.stringMatching(/^workers and open-file-cache: 18 requests /)]);
@@ -174,8 +174,8 @@ test('accept queues that overflowed are named, where requests failed or were slo
     const acceptQueue = { overflows, ...(backlog !== undefined && { backlog }) };
     return changed(openFileCache, () => ({ ...changes, acceptQueue }));
   };
-  const notesOf = (one: MeasuredVariant) =>
-    result([workers, one]).warnings.filter((note) => /queue|forgotten/.test(note));
+  const notesOf = (variant: MeasuredVariant) =>
+    result([workers, variant]).warnings.filter((note) => /queue|forgotten/.test(note));
   const lines = (which: string, room: string) =>
     `full accept queues turned connections away, which then fail, or wait for 0.2 s to some seconds: that of open-file-cache${which} 1,800 times: take fewer connections${room}, or give the server a longer backlog (a setting of its own, up to net.core.somaxconn)`;
   // The cause of hung requests is known: no guess.
@@ -361,17 +361,17 @@ test.each([
   async (share, failing, of, cause) => {
     const side = { ...changed(openFileCache, () => failing), server: of, published: null };
     const made = result([{ ...workers, published: null }, side]);
-    const said = `nothing was compared: ${share} of the requests of open-file-cache failed`;
+    const message = `nothing was compared: ${share} of the requests of open-file-cache failed`;
     const error = await refusalOf(ending(made));
     const note = made.warnings.find((line) => line.includes(' among '));
     if (cause === undefined)
       expect([error, note]).toEqual([
-        said,
+        message,
         expect.stringMatching(/requests: requests\/s alone do not compare$/),
       ]);
     else
       expect([error, note]).toEqual([
-        expect.stringContaining(`${said}: ${cause}`),
+        expect.stringContaining(`${message}: ${cause}`),
         expect.stringContaining(` requests: ${cause}`),
       ]);
   },

@@ -58,8 +58,8 @@ test.each<[Metric, number, [number, number], Comparison['verdict'], string]>([
 ])(
   'shows percent up to double, then factors, and shares for CPU time: %s %f',
   (metric, ratio, ci95, verdict, text) => {
-    const said = sentence({ metric, ratio, ci95, verdict, publishedRatio: null });
-    expect(said).toBe(`open_file_cache is ${text.replace('; ', ' (95 % interval ')}).`);
+    const shown = sentence({ metric, ratio, ci95, verdict, publishedRatio: null });
+    expect(shown).toBe(`open_file_cache is ${text.replace('; ', ' (95 % interval ')}).`);
   },
 );
 
@@ -132,7 +132,11 @@ test('comparisons without a verdict for the same reason share a sentence, and so
   const three = result([workers, openFileCache, { ...openFileCache, name: 'third' }]);
   const of = (last: Partial<Comparison>) => ({
     ...three,
-    comparisons: three.comparisons.map((one, index) => ({ ...one, ...none, ...(index && last) })),
+    comparisons: three.comparisons.map((comparison, index) => ({
+      ...comparison,
+      ...none,
+      ...(index && last),
+    })),
   });
   expect(verdictLines(of({}))).toEqual([
     `No verdict on open-file-cache against workers (measured +33 %) and third against workers (measured +33 %): ${why}.`,

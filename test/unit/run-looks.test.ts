@@ -19,18 +19,18 @@ test.each<[string, readonly number[], Partial<PlanOptions>, number]>([
   ['the first look of --precision', clear, { precision: 0.01 }, 5],
   ['the first look of --precision, if there can be no verdict', silent, { precision: 0.01 }, 5],
 ])('a run ends at %s', async (_, thousandths, options, rounds) => {
-  const { result, said } = await runOf(thousandths, options);
+  const { result, lines } = await runOf(thousandths, options);
   expect(roundsOf(result)).toHaveLength(rounds);
   expect(result.state).toBe('complete');
-  expect(said).toEqual([]);
+  expect(lines).toEqual([]);
 });
 
 test('a run with --precision reports after a look why it continues', async () => {
-  const { ended, said } = await runOf([...open4.slice(0, 5), new Error('enough')], {
+  const { ended, lines } = await runOf([...open4.slice(0, 5), new Error('enough')], {
     precision: 0.01,
   });
   expect(String(ended)).toContain('enough');
-  expect(said).toEqual([
+  expect(lines).toEqual([
     'after 5 rounds open-file-cache is not known exactly enough: going on to 10',
   ]);
 });
@@ -57,13 +57,13 @@ test('a server that is still cold gets a longer warm-up; that does not count as 
     new StillCold(`cold after ${seconds} s`, new Map([['workers', 4 * seconds]]));
   // The previous round had the same warm-up.
   const rounds = [cold(0.4), 500, cold(1.6), cold(6.4), ...clear];
-  const { result, said, groups } = await runOf(rounds, { rounds: 4 });
+  const { result, lines, groups } = await runOf(rounds, { rounds: 4 });
   expect(roundsOf(result)).toEqual([5, 6, 7, 8]);
   const [usual, other] = [groups[0], groups.at(-1)].map((group) =>
     group?.sides.map(({ load }) => load.warmupSeconds),
   );
   expect(other).toEqual([25.6, usual?.[1]]);
-  expect(said).toHaveLength(3);
+  expect(lines).toHaveLength(3);
   expect(result.warnings.join()).toContain('round 1 was dropped and repeated as round 2: cold');
 });
 
@@ -71,8 +71,8 @@ test.each<[string, [number, number], RegExp]>([
   ['the sides differ', [1.09, 1], /^workers: .* against continuous load are \+9\.0 %/],
   ['all gain', [1.5, 1.5], /^workers: requests\/s in turns against continuous load are \+50/],
 ])('turns that disagree with continuous load are given up: %s', async (_, inTurns, line) => {
-  const { result, said, groups } = await runOf([...clear, ...clear], {}, inTurns);
-  expect(said).toEqual([expect.stringMatching(line)]);
+  const { result, lines, groups } = await runOf([...clear, ...clear], {}, inTurns);
+  expect(lines).toEqual([expect.stringMatching(line)]);
   expect(result.warnings.join()).toContain('4 rounds were dropped and the sides loaded one after');
   expect(roundsOf(result)).toEqual([5, 6, 7, 8]);
   expect(groups.map(({ sides }) => sides.length)).toEqual([2, 2, 2, 2, ...Array(8).fill(1)]);
@@ -82,15 +82,15 @@ test.each<[string, [number, number], RegExp]>([
 
 test('sides are loaded one after the other once a quota of a server held it back in its turns', async () => {
   const held = new OwnQuota('held back', new Set(['workers', 'open-file-cache']));
-  const { result, said, groups } = await runOf([500, held, ...clear]);
-  expect(said).toEqual(['round 1 is dropped and repeated: held back']);
+  const { result, lines, groups } = await runOf([500, held, ...clear]);
+  expect(lines).toEqual(['round 1 is dropped and repeated: held back']);
   expect(roundsOf(result)).toEqual([3, 4, 5, 6]);
   expect(groups.map(({ sides }) => sides.length)).toEqual([2, 2, ...Array(8).fill(1)]);
 });
 
 test('turns are kept if they agree with continuous load within the tolerance', async () => {
-  const { result, said } = await runOf(clear, {}, [1.09, 1.05]);
-  expect(said).toEqual([]);
+  const { result, lines } = await runOf(clear, {}, [1.09, 1.05]);
+  expect(lines).toEqual([]);
   const [first] = result.variants;
   expect(first?.turnsAgainstContinuous).toEqual({
     ratio: expect.closeTo(1.09),

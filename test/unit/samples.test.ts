@@ -230,10 +230,10 @@ describe('noise', () => {
         ...(index % 2 === 0 ? { machine: { ...machine, generator: null } } : {}),
       }),
     );
-    const [one, other] = [0, 1].map((place) => withServer(local, [remote, remote], place));
-    expect(one).toEqual(other);
-    expect(one?.map(({ stopped }) => stopped)).toEqual([false, false, true, false, false]);
-    expect(one?.[2]).toMatchObject({
+    const [first, second] = [0, 1].map((place) => withServer(local, [remote, remote], place));
+    expect(first).toEqual(second);
+    expect(first?.map(({ stopped }) => stopped)).toEqual([false, false, true, false, false]);
+    expect(first?.[2]).toMatchObject({
       cpuSeconds: near(0.975),
       waitedSeconds: near(0.195),
       quotaThrottledMs: near(195),
@@ -241,7 +241,7 @@ describe('noise', () => {
       rssBytes: 5,
       serversCpuSeconds: near(1.95),
     });
-    expect(noiseBetween(one ?? [], window, apart)).toMatchObject({
+    expect(noiseBetween(first ?? [], window, apart)).toMatchObject({
       serverStealShare: near(0.2),
       generatorStealShare: near(0.3),
       serverOthersShare: 0,

@@ -293,9 +293,9 @@ it.each([
   ['nginx', nginxKind, ['small-file']],
   ['h2o', h2oKind, ['base']],
   ['nghttpd', nghttpdKind, ['h2', '--no-tls\n']],
-] as const)('%s needs no certificate without TLS', async (_, kind, [name, own]) => {
+] as const)('%s needs no certificate without TLS', async (_, kind, [name, text]) => {
   const certificateFile = vi.fn(place.certificateFile);
-  const names = [name, ...(own === undefined ? [] : [await ownConfig(own)])];
+  const names = [name, ...(text === undefined ? [] : [await ownConfig(text)])];
   const config = await kind.compose(names, { ...place, certificateFile }, build);
   expect(config.tls).toBe(false);
   expect(certificateFile).not.toHaveBeenCalled();

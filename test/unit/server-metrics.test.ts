@@ -49,8 +49,8 @@ const cellOf = (of: Result, title: string) =>
   textOf(variantTable(of).rows[1]?.[titlesOf(of).indexOf(title)] ?? '');
 
 test('a comparison has the ratios of both, without verdicts unless they were asked for', () => {
-  const [one] = run([about(13.8), about(300)]).comparisons;
-  expect(one?.ofServer).toMatchObject({
+  const [comparison] = run([about(13.8), about(300)]).comparisons;
+  expect(comparison?.ofServer).toMatchObject({
     memory: { ratio: expect.closeTo(0.69, 6), verdict: 'none' },
     startup: { ratio: expect.closeTo(1.5, 6), verdict: 'none' },
   });
@@ -80,7 +80,7 @@ test('--metric decides by one of them, in its own words', () => {
   expect(verdictLines(small)[0]).toMatch(
     /^open-file-cache is smaller than workers here: memory −31 % \(95 % interval −3\d % to −3\d %\)\.$/,
   );
-  expect(measuredComparisons(small).map((one) => headline(one, small))).toEqual([
+  expect(measuredComparisons(small).map((comparison) => headline(comparison, small))).toEqual([
     'open-file-cache is smaller than workers: memory −31 %',
   ]);
   const slow = run([about(13.8), about(300)], { metric: 'startup' });

@@ -93,8 +93,8 @@ function waitingRun(plan: Partial<Plan> = {}) {
       const server = Object.assign(serverOf(name), { pid: 1, startupMs: 12 });
       ready.set(name, () => resolve(server));
     });
-  const own = { ...context, machines: { start }, plan: { ...context.plan, ...plan } };
-  return { context: own as unknown as RunContext, group, ready };
+  const changed = { ...context, machines: { start }, plan: { ...context.plan, ...plan } };
+  return { context: changed as unknown as RunContext, group, ready };
 }
 
 test('sides whose start-up is asked for start one after the other, in another order each round', async () => {

@@ -51,8 +51,8 @@ describe('ratioInterval', () => {
   test.each([
     [[0], [1]],
     [[1], [-1]],
-  ])('refuses %j and %j', (one, other) => {
-    expect(() => ratioInterval(one, other)).toThrow(RangeError);
+  ])('refuses %j and %j', (first, second) => {
+    expect(() => ratioInterval(first, second)).toThrow(RangeError);
   });
 });
 

@@ -252,9 +252,9 @@ test('streams beyond the limit of the server give one warning with both numbers'
 test('a load that is to resume TLS sessions and resumes none says why', () => {
   const made = (connections: number, resumed?: number, resume = 0.9, handshakes = connections) => {
     const perRequest = { connections, handshakes, ...present({ resumed }) };
-    const one = negotiated('nginx', 'P-256', { perRequest, requests: 1000, warmupRequests: 0 });
+    const variant = negotiated('nginx', 'P-256', { perRequest, requests: 1000, warmupRequests: 0 });
     const load = { protocol: 'http/1.1', threads: 1, connections: 10, tls: { resume } } as const;
-    return warningsWith('no TLS session was resumed', { ...one, load });
+    return warningsWith('no TLS session was resumed', { ...variant, load });
   };
   expect(made(1, 0)).toEqual([
     expect.stringMatching(/^nginx: no TLS .*: the server gave no session tickets, /),

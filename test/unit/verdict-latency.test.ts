@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { MeasuredVariant } from '../../lib/analysis/verdict.ts';
 import type { Comparison } from '../../lib/result/result.ts';
-import { one, second, variant } from '../fixtures/comparison.ts';
+import { comparisonOf, second, variant } from '../fixtures/comparison.ts';
 import { latency } from '../fixtures/phase.ts';
 
 const load: MeasuredVariant['load'] = { protocol: 'h2', threads: 1, rate: 1000 };
@@ -31,7 +31,7 @@ const held = (name: string, ms: number, generatorCpu: number, serverCpu: number)
 const times = (by: number) => [4, 4.1, 3.9, 4].map((value) => value * by);
 
 test('at a rate, p99 is the main metric, with a second verdict on p50', () => {
-  const comparison = one([base, timed('b', p50, times(1))]);
+  const comparison = comparisonOf([base, timed('b', p50, times(1))]);
   expect(comparison).toMatchObject({
     metric: 'p99',
     verdict: 'faster',
@@ -45,22 +45,21 @@ test('at a rate, p99 is the main metric, with a second verdict on p50', () => {
     },
   });
   expect(comparison.ratio).toBeCloseTo((0.8 * (4.1 / 5.05) * (3.9 / 4.95) * 0.8) ** 0.25, 9);
-  expect(one([base, timed('b', p50, times(2))]).verdict).toBe('slower');
+  expect(comparisonOf([base, timed('b', p50, times(2))]).verdict).toBe('slower');
   // Both p50 and p99 are judged and share α. t(3): 0.975 is 3.182446, 0.9875 is 4.176535.
   const noisy = timed('b', p50, [4, 4.1, 3.9, 4.4]);
   const width = ({ ci95: [low, high] }: Comparison) => Math.log(high / low);
-  expect(width(one([base, noisy])) / width(one([base, noisy], { metric: 'p99' }))).toBeCloseTo(
-    4.176535 / 3.182446,
-    5,
-  );
+  expect(
+    width(comparisonOf([base, noisy])) / width(comparisonOf([base, noisy], { metric: 'p99' })),
+  ).toBeCloseTo(4.176535 / 3.182446, 5);
 });
 
 test('if a page is loaded with all of its files, the median page time is the metric', () => {
   const pages = (streams: number) =>
     ({ load: { protocol: 'h2', threads: 1, streams, together: true } }) as const;
   const both = [timed('a', p50, p99, pages(10)), timed('b', times(1), p99, pages(10))];
-  expect(one(both)).toMatchObject({ metric: 'p50', verdict: 'slower' });
-  expect(one([timed('a', p50, p99, pages(5)), ...both.slice(1)])).toMatchObject({
+  expect(comparisonOf(both)).toMatchObject({ metric: 'p50', verdict: 'slower' });
+  expect(comparisonOf([timed('a', p50, p99, pages(5)), ...both.slice(1)])).toMatchObject({
     verdict: 'none',
     why: 'their latencies are of pages with different numbers of files',
   });
@@ -69,18 +68,20 @@ test('if a page is loaded with all of its files, the median page time is the met
 test('latency is the metric on request, for any load', () => {
   const closed = { load: { protocol: 'h2', threads: 1 } } as const;
   const slower = p50.map((ms) => 1.5 * ms);
-  const [one50, other] = [timed('a', p50, p99, closed), timed('b', slower, p99, closed)];
-  expect(one([one50, other])).toMatchObject({
+  const [baseline, other] = [timed('a', p50, p99, closed), timed('b', slower, p99, closed)];
+  expect(comparisonOf([baseline, other])).toMatchObject({
     metric: 'rps',
     verdict: 'same',
     latency: { p50: { verdict: 'none', ratio: expect.closeTo(1.5, 9) } },
   });
-  expect(one([one50, other], { metric: 'p50' })).toMatchObject({
+  expect(comparisonOf([baseline, other], { metric: 'p50' })).toMatchObject({
     metric: 'p50',
     verdict: 'slower',
     ratio: expect.closeTo(1.5, 9),
   });
-  expect(one([held('a', 1, 0.1, 0.1), held('b', 1, 0.1, 0.05)], { metric: 'cpu' })).toMatchObject({
+  expect(
+    comparisonOf([held('a', 1, 0.1, 0.1), held('b', 1, 0.1, 0.05)], { metric: 'cpu' }),
+  ).toMatchObject({
     metric: 'cpu',
     verdict: 'faster',
     ratio: expect.closeTo(0.5, 9),
@@ -90,12 +91,12 @@ test('latency is the metric on request, for any load', () => {
 test('latency as the metric needs a generator below its limit', () => {
   const free = held('a', 1, 0.6, 0.7);
   const slower = [free, held('b', 2, 0.97, 0.7)];
-  expect(one(slower, { metric: 'p99' })).toMatchObject({
+  expect(comparisonOf(slower, { metric: 'p99' })).toMatchObject({
     verdict: 'none',
     why: 'the generator was the limit with b',
   });
-  expect(one([free, held('b', 0.5, 0.97, 0.7)], { metric: 'p99' }).verdict).toBe('faster');
-  expect(one(slower, { metric: 'cpu' }).verdict).toBe('same');
+  expect(comparisonOf([free, held('b', 0.5, 0.97, 0.7)], { metric: 'p99' }).verdict).toBe('faster');
+  expect(comparisonOf(slower, { metric: 'cpu' }).verdict).toBe('same');
 });
 
 test('meaningless latency has no verdict', () => {
@@ -110,7 +111,7 @@ test('meaningless latency has no verdict', () => {
     times(1).map(() => second(999, 0.1, 0.1, { latencyMs: few })),
     { load },
   );
-  expect(one([base, short])).toMatchObject({
+  expect(comparisonOf([base, short])).toMatchObject({
     verdict: 'none',
     ratio: 0,
     why: expect.stringMatching(/^p99 needs 1,000 responses in each round: /),
@@ -118,7 +119,7 @@ test('meaningless latency has no verdict', () => {
     cpu: { ratio: expect.any(Number) },
   });
   const closed = timed('b', p50, p99, { load: { protocol: 'h2', threads: 1 } });
-  expect(one([base, closed])).toMatchObject({
+  expect(comparisonOf([base, closed])).toMatchObject({
     verdict: 'none',
     why: expect.stringMatching(/^only one of the loads sets requests\/s: /),
   });
@@ -129,7 +130,10 @@ test('meaningless latency has no verdict', () => {
     ),
     { load },
   );
-  expect(one([base, behind])).toMatchObject({ verdict: 'none', why: 'b did not come to its rate' });
+  expect(comparisonOf([base, behind])).toMatchObject({
+    verdict: 'none',
+    why: 'b did not come to its rate',
+  });
   const endless = variant(
     'b',
     times(1).map((ms) =>
@@ -141,7 +145,7 @@ test('meaningless latency has no verdict', () => {
     ),
     { load },
   );
-  expect(one([base, endless])).toMatchObject({
+  expect(comparisonOf([base, endless])).toMatchObject({
     verdict: 'none',
     why: 'b did not come to its rate',
     ratio: 0,

@@ -11,7 +11,7 @@ import {
 import { summarise } from '../../lib/report/summarise.ts';
 import { limitLines } from '../../lib/report/sentences.ts';
 import type { Comparison, Phase, Verdict } from '../../lib/result/result.ts';
-import { a, compare, one, rounds, second, variant } from '../fixtures/comparison.ts';
+import { a, compare, comparisonOf, rounds, second, variant } from '../fixtures/comparison.ts';
 import { answers } from '../fixtures/phase.ts';
 import { facts, renumbered, result } from '../fixtures/result.ts';
 
@@ -60,14 +60,18 @@ test('the interval for "same" is the 90 % interval of two one-sided tests, with 
 
 test('the rules of a run state the tolerance of "same", also as text', () => {
   const b = variant('b', rounds([1020, 1031, 1009, 1021]));
-  expect(one([a, b])).toMatchObject({ verdict: 'faster', why: 'the whole interval is above 1' });
-  expect(one([a, b], { sameWithin: 0.025 })).toMatchObject({
+  expect(comparisonOf([a, b])).toMatchObject({
+    verdict: 'faster',
+    why: 'the whole interval is above 1',
+  });
+  expect(comparisonOf([a, b], { sameWithin: 0.025 })).toMatchObject({
     verdict: 'same',
     why: 'the 90 % interval is within 2.5 % of equal',
   });
   // A tolerance below the noise never gives "same".
   expect(
-    one([a, variant('b', rounds([1000, 1011, 990, 1001]))], { sameWithin: 0.0001 }).verdict,
+    comparisonOf([a, variant('b', rounds([1000, 1011, 990, 1001]))], { sameWithin: 0.0001 })
+      .verdict,
   ).toBe('inconclusive');
 });
 
@@ -78,7 +82,7 @@ test('the rules of a run divide α by the comparisons of the run and the looks',
   ];
   /** The quantile of t(3) behind the interval. */
   const byRps = (of: MeasuredVariant[], run: Partial<RunFacts> = {}, asked: Asked = {}) =>
-    widthOf(one(of, { metric: 'rps', ...run }, asked));
+    widthOf(comparisonOf(of, { metric: 'rps', ...run }, asked));
   const t = (...of: Parameters<typeof byRps>) => (3.182446 * byRps(...of)) / byRps([a, b]);
   // At 0.9875, 1 − 0.05 / 6 and 1 − 0.05 / 12.
   expect(t([a, b, c])).toBeCloseTo(4.176535, 4);
@@ -94,8 +98,9 @@ test('the rules of a run divide α by the comparisons of the run and the looks',
 
 test('if both servers are at their limit, CPU per request is judged too, with a share of α', () => {
   const t = (variants: MeasuredVariant[], run: Partial<RunFacts> = {}, asked: Asked = {}) => {
-    const comparison = one(variants, run, asked);
-    const share = widthOf(comparison) / widthOf(one(variants, { ...run, metric: 'rps' }, asked));
+    const comparison = comparisonOf(variants, run, asked);
+    const share =
+      widthOf(comparison) / widthOf(comparisonOf(variants, { ...run, metric: 'rps' }, asked));
     return [comparison.cpu?.verdict, (3.182446 * share).toFixed(4)];
   };
   // 1 % less CPU per request in each round; only requests/s are noisy.
@@ -104,28 +109,28 @@ test('if both servers are at their limit, CPU per request is judged too, with a 
       name,
       requests.map((count) => second(count, (cpuSeconds * count) / 1000)),
     );
-  const [one1, other] = [
+  const [baseline, other] = [
     busy('a', 0.99, [1000, 1005, 970, 1000]),
     busy('b', 0.96, [1000, 980, 1005, 1002]),
   ];
-  expect(one([one1, other])).toMatchObject({
+  expect(comparisonOf([baseline, other])).toMatchObject({
     verdict: 'inconclusive',
     cpu: { verdict: 'faster', ratio: expect.closeTo(0.96 / 0.99, 9) },
   });
   // t(3) at 0.9875 and at 0.975.
-  expect(t([one1, other])).toEqual(['faster', '4.1765']);
+  expect(t([baseline, other])).toEqual(['faster', '4.1765']);
   const idle = busy('b', 0.89, [1000, 980, 1005, 1002]);
-  expect(t([one1, idle])).toEqual(['none', '3.1824']);
-  expect(t([one1, other], { sharedCores: true })).toEqual(['none', '3.1824']);
-  expect(t([one1, other], {}, { control: true })).toEqual(['none', '3.1824']);
+  expect(t([baseline, idle])).toEqual(['none', '3.1824']);
+  expect(t([baseline, other], { sharedCores: true })).toEqual(['none', '3.1824']);
+  expect(t([baseline, other], {}, { control: true })).toEqual(['none', '3.1824']);
   const rates = [1, 2, 3, 4].map((rate) => ({ rate, atLeast: false }));
   expect(
     t([
-      { ...one1, found: rates },
+      { ...baseline, found: rates },
       { ...other, found: rates },
     ]),
   ).toEqual(['none', 'NaN']);
-  expect(one([one1, other], { metric: 'cpu' })).toMatchObject({
+  expect(comparisonOf([baseline, other], { metric: 'cpu' })).toMatchObject({
     metric: 'cpu',
     verdict: 'faster',
     cpu: { verdict: 'faster' },
@@ -195,7 +200,7 @@ test('a control states no noise floor with too few rounds, or without responses'
 
 test('a comparison lists the ratios of all rounds, and the numbers of outliers', () => {
   const b = variant('b', rounds([1400, 1520, 1420, 3000]));
-  const comparison = one([a, b].map((each) => renumbered(each, (round) => round + 3)));
+  const comparison = comparisonOf([a, b].map((each) => renumbered(each, (round) => round + 3)));
   expect(comparison.roundRatios.map((ratio) => ratio.toFixed(4)).join(' ')).toBe(
     '1.4000 1.5050 1.4343 3.0000',
   );
@@ -206,25 +211,25 @@ test('a comparison lists the ratios of all rounds, and the numbers of outliers',
 
 test('if requests/s are 0 in a round, there are no ratios', () => {
   const broken = rounds([1000, 0, 1000, 1000]);
-  expect(one([a, variant('b', broken)])).toMatchObject({
+  expect(comparisonOf([a, variant('b', broken)])).toMatchObject({
     ratio: 0,
     ci95: [0, 0],
     verdict: 'none',
     cpu: null,
     roundRatios: [],
   });
-  expect(one([variant('a', broken), b])).toMatchObject({ ratio: 0, verdict: 'none' });
+  expect(comparisonOf([variant('a', broken), b])).toMatchObject({ ratio: 0, verdict: 'none' });
 });
 
 test('an inconclusive verdict estimates the number of rounds for a decision', () => {
   const noisy = variant('b', rounds([1040, 1000, 1030, 1050]));
-  expect(one([a, noisy], { metric: 'rps' })).toMatchObject({
+  expect(comparisonOf([a, noisy], { metric: 'rps' })).toMatchObject({
     verdict: 'inconclusive',
     roundsNeeded: 16,
     why: 'the interval includes 1: about 16 rounds would probably decide',
   });
-  expect(one([a, b]).roundsNeeded).toBeNull();
-  expect(one([a, variant('b', rounds([2000, 500, 2000, 502]))])).toMatchObject({
+  expect(comparisonOf([a, b]).roundsNeeded).toBeNull();
+  expect(comparisonOf([a, variant('b', rounds([2000, 500, 2000, 502]))])).toMatchObject({
     roundsNeeded: null,
     why: expect.stringContaining('even 1,000 rounds would probably not decide'),
   });
@@ -248,18 +253,20 @@ const none = (name: string): object => ({
 });
 
 test('with a generator at its limit, requests/s are a lower bound', () => {
-  expect(one([free('a', usual), held('b', more)]).verdict).toBe('faster');
-  expect(one([held('a', usual), free('b', more)])).toMatchObject(none('a'));
-  expect(one([held('a', more), free('b', usual)]).verdict).toBe('slower');
-  expect(one([free('a', more), held('b', usual)])).toMatchObject(none('b'));
+  expect(comparisonOf([free('a', usual), held('b', more)]).verdict).toBe('faster');
+  expect(comparisonOf([held('a', usual), free('b', more)])).toMatchObject(none('a'));
+  expect(comparisonOf([held('a', more), free('b', usual)]).verdict).toBe('slower');
+  expect(comparisonOf([free('a', more), held('b', usual)])).toMatchObject(none('b'));
 });
 
 test('a generator at its limit changes nothing if the server was at its limit, undecided, or a control', () => {
   const both = using(0.97, 0.97);
-  expect(one([both('a', usual), both('b', more)]).verdict).toBe('faster');
-  expect(one([held('a', usual), held('b', [1100, 950, 1040, 1000])]).verdict).toBe('inconclusive');
+  expect(comparisonOf([both('a', usual), both('b', more)]).verdict).toBe('faster');
+  expect(comparisonOf([held('a', usual), held('b', [1100, 950, 1040, 1000])]).verdict).toBe(
+    'inconclusive',
+  );
   const again = { ...held('again', usual), setup: 'a' };
-  expect(one([held('a', usual), again], {}, { control: true }).verdict).toBe('same');
+  expect(comparisonOf([held('a', usual), again], {}, { control: true }).verdict).toBe('same');
 });
 
 const times = (n: number, of: Phase): Phase[] => Array.from({ length: n }, () => of);
@@ -270,7 +277,7 @@ const measured = (
   changes: Partial<MeasuredVariant> = {},
 ) => variant(name, times(4, second(1000, serverCpu, generatorCpu)), changes);
 const disagreementOf = (first: MeasuredVariant, next: MeasuredVariant) =>
-  one([first, next]).disagreement;
+  comparisonOf([first, next]).disagreement;
 
 test('requests/s and CPU do not disagree if both servers had nearly the same utilisation', () => {
   expect(disagreementOf(measured('a', 0.99, 0.7), measured('b', 0.99, 0.4))).toBe('');
@@ -403,9 +410,9 @@ test('a round is not reported if it changes nothing, is not the only one, or the
   ]) {
     const unchanged = variant('a', rounds(requests.map(() => 1000)));
     expect(
-      one([unchanged, variant('b', rounds(requests))], { metric: 'rps' }).swayedBy,
+      comparisonOf([unchanged, variant('b', rounds(requests))], { metric: 'rps' }).swayedBy,
       `${requests}`,
     ).toBeNull();
   }
-  expect(one([base, { ...hidden, setup: 'a' }]).swayedBy).toBeNull();
+  expect(comparisonOf([base, { ...hidden, setup: 'a' }]).swayedBy).toBeNull();
 });

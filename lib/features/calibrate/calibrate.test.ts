@@ -58,7 +58,7 @@ test.each([
   ['works after its answer', { rps: 1e6 / 150, cpuMicros: 150 }],
   ['1 of 50 waits 500 ms', { p50Ms: 5, p99Ms: 505 }],
 ])('%s should have %j', (name, truth) => {
-  const known = knownServers.find((one) => one.name === name)?.truth();
+  const known = knownServers.find((server) => server.name === name)?.truth();
   for (const [figure, value] of Object.entries(truth))
     expect(known?.[figure as 'rps']).toBeCloseTo(value, 6);
 });
@@ -110,9 +110,9 @@ test.each<[Partial<Seen>, boolean]>([
   [{ littleShare: 1.05 }, true],
   [{ errors: 1 }, true],
 ])('%j is beyond the bounds: %s', (changes, isBeyond) => {
-  const one = caseOf(truth, { alone: [seen(changes)] });
-  expect(placesBeyond(one)).toEqual(isBeyond ? ['alone'] : []);
-  expect(outcome([one]).beyond).toHaveLength(isBeyond ? 1 : 0);
+  const measured = caseOf(truth, { alone: [seen(changes)] });
+  expect(placesBeyond(measured)).toEqual(isBeyond ? ['alone'] : []);
+  expect(outcome([measured]).beyond).toHaveLength(isBeyond ? 1 : 0);
 });
 
 test('the median of all measurements counts', () => {
@@ -131,8 +131,8 @@ test('where requests come at random, figures are off by chance', () => {
 
 test('other generators are off without a mark, and have no bounds', () => {
   const slow = seen({ rps: 800, p50Ms: NaN, p99Ms: NaN });
-  const one = caseOf(truth, { alone: [seen({ rps: 900 })], wrk: [slow] });
-  const { columns, rows } = tableOfCases([one], ['wrk']);
+  const measured = caseOf(truth, { alone: [seen({ rps: 900 })], wrk: [slow] });
+  const { columns, rows } = tableOfCases([measured], ['wrk']);
   expect(columns.map(({ title }) => title)).toEqual(['server', '', 'truth', 'alone', 'wrk']);
   expect(rows[0]?.map(textOf)).toEqual([
     'waits 50 ms',
@@ -143,7 +143,7 @@ test('other generators are off without a mark, and have no bounds', () => {
   ]);
   // It prints no percentiles.
   expect(rows[1]?.map(textOf).at(-1)).toBe('');
-  expect(outcome([one]).beyond).toEqual(['waits 50 ms, alone: requests/s 900.00 (−10.0 %)']);
+  expect(outcome([measured]).beyond).toEqual(['waits 50 ms, alone: requests/s 900.00 (−10.0 %)']);
 });
 
 test('a calibration beside other programs does not count', () => {
@@ -221,7 +221,7 @@ test('the parts of a preparation end with the signal, whose reason is thrown', a
 });
 
 const [firstPair] = drawPairs(1, 1, false) as [Pair];
-const said = (changes: Partial<PairRun>): PairRun => ({
+const pairRun = (changes: Partial<PairRun>): PairRun => ({
   number: 1,
   ratio: 1.05,
   ci95: [1.04, 1.06],
@@ -245,15 +245,15 @@ test.each<[number, Partial<PairRun>, 'false' | 'found' | 'neither']>([
   [1, { byCpu: 'slower' }, 'false'],
   [0.95, { verdict: 'slower' }, 'found'],
 ])('of a ratio of %f, %j is %s', (ratio, changes, outcomeOfIt) => {
-  const { isFalse, isFound } = scoreOf({ ...firstPair, ratio }, said(changes), 0.01);
+  const { isFalse, isFound } = scoreOf({ ...firstPair, ratio }, pairRun(changes), 0.01);
   expect([isFalse, isFound]).toEqual([outcomeOfIt === 'false', outcomeOfIt === 'found']);
 });
 
 test('the score counts by effect and kind; few runs have no bounds', () => {
   const pair = { ...firstPair, ratio: 1.05 };
   const [good, bad] = [
-    scoreOf(pair, said({ verdict: 'faster' }), 0.01),
-    scoreOf(pair, said({ verdict: 'slower', ci95: [0.9, 1] }), 0.01),
+    scoreOf(pair, pairRun({ verdict: 'faster' }), 0.01),
+    scoreOf(pair, pairRun({ verdict: 'slower', ci95: [0.9, 1] }), 0.01),
   ];
   const [byEffect, byKind] = scoreTables([good, good, bad]);
   expect(byEffect?.rows.map((row) => row.map(textOf))).toEqual([

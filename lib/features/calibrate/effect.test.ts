@@ -70,8 +70,8 @@ test('the engine sleeps unless it is to spin', () => {
     keepAlive: true,
     length: { seconds: 1 },
   };
-  const sent = (own: { spin?: boolean }) => {
-    const { env } = loadgenWith('ours', own).command('http://127.0.0.1:80/', load);
+  const sent = (options: { spin?: boolean }) => {
+    const { env } = loadgenWith('ours', options).command('http://127.0.0.1:80/', load);
     return (JSON.parse(env?.['LOAD'] as string) as { options: object }).options;
   };
   expect(sent({})).not.toHaveProperty('spin');

@@ -145,9 +145,9 @@ test.each<[string, Partial<GeneratorLoad>, string]>([
 
 test('ab ends after a number of requests or a time', () => {
   const counted = { ...load, keepAlive: false, length: { requests: 60 } };
-  const words = (of: GeneratorLoad) => ab.command('http://a/', of).args.join(' ');
-  expect(words(counted)).toBe('-q -c 100 -n 60 http://a/');
-  expect(words(load)).toBe('-q -k -c 100 -t 8 -n 10000000 http://a/');
+  const lineOf = (of: GeneratorLoad) => ab.command('http://a/', of).args.join(' ');
+  expect(lineOf(counted)).toBe('-q -c 100 -n 60 http://a/');
+  expect(lineOf(load)).toBe('-q -k -c 100 -t 8 -n 10000000 http://a/');
 });
 
 const folder = sharedFolder();

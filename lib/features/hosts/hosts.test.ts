@@ -287,9 +287,9 @@ test.each([
     'me@web1: Permission denied (publickey).',
     "web1 refuses this user's keys: have this work without a password (ssh-copy-id): SSH -p 2222 -i 'my key' web1",
   ],
-])('a command to type has the port and the key: %s', async (said, line) => {
+])('a command to type has the port and the key: %s', async (stderr, line) => {
   const program = join(newFolder(), 'ssh');
-  writeFileSync(program, `#!/bin/sh\ncat >&2 <<'END'\n${said}\nEND\nexit 255\n`, { mode: 0o755 });
+  writeFileSync(program, `#!/bin/sh\ncat >&2 <<'END'\n${stderr}\nEND\nexit 255\n`, { mode: 0o755 });
   vi.stubEnv('BAKEOFF_SSH', `${program} -p 2222 -i 'my key'`);
   const { ended } = await connect('web1', 'true');
   expect((await ended).replaceAll(program, 'SSH')).toBe(line);

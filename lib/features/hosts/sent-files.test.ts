@@ -82,14 +82,14 @@ test('a folder that is swapped for a link while being read does not lead elsewhe
   for (let other = 0; other < 100; other++) mkdirSync(join(folder, `other-${other}`));
   const swapping = new Worker(
     `const { renameSync, rmSync, symlinkSync } = require('node:fs');
-     const { own, elsewhere } = require('node:worker_threads').workerData;
+     const { folder, elsewhere } = require('node:worker_threads').workerData;
      for (;;) {
-       renameSync(own + '/www', own + '/kept');
-       symlinkSync(elsewhere, own + '/www');
-       rmSync(own + '/www');
-       renameSync(own + '/kept', own + '/www');
+       renameSync(folder + '/www', folder + '/kept');
+       symlinkSync(elsewhere, folder + '/www');
+       rmSync(folder + '/www');
+       renameSync(folder + '/kept', folder + '/www');
      }`,
-    { eval: true, workerData: { own: folder, elsewhere } },
+    { eval: true, workerData: { folder, elsewhere } },
   );
   onTestFinished(async () => void (await swapping.terminate()));
   await once(swapping, 'online');

@@ -253,7 +253,7 @@ test.each([
 });
 
 const facts = (more: object) => ({ proxied: false, logs: true, logLine: false, ...more });
-const here: Surroundings = {
+const plainSurroundings: Surroundings = {
   facts: facts({}),
   listen: { tls: false },
   load: wrk('-c 1 -t 1 -d 1'),
@@ -276,15 +276,19 @@ test.each<[string | undefined, Candidate['knob']['where'], Partial<Surroundings>
   [undefined, { acceptsGzip: true }, gzipped],
 ])('a knob is skipped: %s: %j', (why, where = {}, surroundings = {}) => {
   const knob = candidate('a', 'a on;', 'http', { where });
-  expect(whyNot(knob, { ...here, ...surroundings }, changes)?.split(':')[0]).toBe(why);
+  expect(whyNot(knob, { ...plainSurroundings, ...surroundings }, changes)?.split(':')[0]).toBe(why);
 });
 
 it('a knob is skipped if the server is too old, or already has the setting', () => {
   const newer = candidate('a', 'a on;', 'http', { since: '1.25.1' });
-  expect(whyNot(newer, here, changes)).toBe('needs version 1.25.1, and this is 1.22.1');
+  expect(whyNot(newer, plainSurroundings, changes)).toBe(
+    'needs version 1.25.1, and this is 1.22.1',
+  );
   const usual = { ...candidate('a', 'a on;'), isDefault: true };
-  expect(whyNot(usual, here, () => ({ changes: [added] }))).toBe('already so, by default');
-  expect(whyNot(usual, here, changes)).toBeUndefined();
+  expect(whyNot(usual, plainSurroundings, () => ({ changes: [added] }))).toBe(
+    'already so, by default',
+  );
+  expect(whyNot(usual, plainSurroundings, changes)).toBeUndefined();
 });
 
 const [row] = measured([workers, openFileCache]).comparisons as [Comparison];
@@ -360,8 +364,8 @@ test.each([
   ['server', 'listen ... reuseport;', 'listen ... backlog=9;', true],
   ['top', 'num-threads: 1', 'num-threads: 2', false],
   ['flags', '--workers=1', '--workers=2', false],
-])('the ranking in %s, %s and %s go together: %s', (context, one, other, goTogether) => {
-  const two = [candidate('aio', one, context), candidate('log', other, context)];
+])('the ranking in %s, %s and %s go together: %s', (context, first, second, goTogether) => {
+  const two = [candidate('aio', first, context), candidate('log', second, context)];
   const both = result(['aio', 1.1, 'faster'], ['log', 1.2, 'faster']);
   const { chosen } = helpful(ranked(two, both), { asItIs: 9, of: () => 9 });
   expect(chosen).toHaveLength(goTogether ? 2 : 1);

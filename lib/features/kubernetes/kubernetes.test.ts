@@ -35,8 +35,8 @@ const labelValue = /^[A-Za-z0-9]([\w.-]{0,61}[A-Za-z0-9])?$/;
 const runnable = (await loadScenarios())
   .filter(({ network, variants }) =>
     variants.every(
-      ({ network: own = network, server }) =>
-        own === undefined && (typeof server === 'string' || isConfigured(server)),
+      ({ network: ownNetwork = network, server }) =>
+        ownNetwork === undefined && (typeof server === 'string' || isConfigured(server)),
     ),
   )
   .map(({ name }) => name);
@@ -126,9 +126,9 @@ it('k8s divides the load and applies the flags', async () => {
 });
 
 it('k8s places servers and generators, and gives no pod a token of the cluster', async () => {
-  const words = `${nginx} --image-pull-secret pull --toleration dedicated=load:NoSchedule`;
+  const line = `${nginx} --image-pull-secret pull --toleration dedicated=load:NoSchedule`;
   const { deployments, testRuns, text } = await k8s(
-    `${words} --node-selector disktype=ssd --node-selector example.com/pool= --toleration gpu:NoExecute`,
+    `${line} --node-selector disktype=ssd --node-selector example.com/pool= --toleration gpu:NoExecute`,
   );
   const nodes = {
     nodeSelector: { disktype: 'ssd', 'example.com/pool': '' },
@@ -168,14 +168,14 @@ function keepsAway({ labelSelector, namespaceSelector }: Term, labels: Record<st
 }
 
 it('two runs share no node, in whatever namespaces they are', async () => {
-  const one = await k8s(`${nginx} --namespace lab`);
+  const first = await k8s(`${nginx} --namespace lab`);
   vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + 60_000 });
-  const other = await k8s(`${nginx} --namespace lab-2`);
-  const serverOf = ({ deployments: [deployment] }: typeof one) => {
+  const second = await k8s(`${nginx} --namespace lab-2`);
+  const serverOf = ({ deployments: [deployment] }: typeof first) => {
     const { metadata, spec } = (deployment as Deployment).spec.template;
     return { labels: metadata.labels, away: spec.affinity };
   };
-  const generatorOf = ({ testRuns: [testRun] }: typeof one) => {
+  const generatorOf = ({ testRuns: [testRun] }: typeof first) => {
     const { metadata, affinity } = (testRun as TestRun).spec.runner;
     return { labels: { ...metadata.labels, app: 'k6', runner: 'true' }, away: affinity };
   };
@@ -183,11 +183,11 @@ it('two runs share no node, in whatever namespaces they are', async () => {
     pod.away.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution.some((term) =>
       keepsAway(term, labels),
     );
-  for (const pod of [serverOf(one), generatorOf(one)])
-    for (const { labels } of [serverOf(other), generatorOf(other), generatorOf(one)])
+  for (const pod of [serverOf(first), generatorOf(first)])
+    for (const { labels } of [serverOf(second), generatorOf(second), generatorOf(first)])
       expect(isKeptFrom(pod, labels)).toBe(true);
   // All servers of a run are on one node.
-  expect(isKeptFrom(serverOf(one), serverOf(one).labels)).toBe(false);
+  expect(isKeptFrom(serverOf(first), serverOf(first).labels)).toBe(false);
 });
 
 it('k8s prints unusual variant names', async () => {

@@ -56,12 +56,12 @@ test('runs of one boot are pooled as runs, which is said', () => {
 
 const rounds = [1.2, 1.22, 1.18, 1.21];
 const ofBoot = (run: string, bootId: string, roundRatios = rounds) => {
-  const one = result([workers, openFileCache]);
-  const [comparison] = one.comparisons as [(typeof one.comparisons)[number]];
+  const measured = result([workers, openFileCache]);
+  const [comparison] = measured.comparisons as [(typeof measured.comparisons)[number]];
   return {
-    ...one,
+    ...measured,
     run,
-    environment: { ...one.environment, bootId },
+    environment: { ...measured.environment, bootId },
     comparisons: [{ ...comparison, roundRatios }],
   };
 };

@@ -21,7 +21,7 @@ import { searchIn, searchStarts, searchWithin, stepIn } from './search.ts';
 import { csvReport } from '../../report/texts.ts';
 import { openFileCache, result, workers } from '../../../test/fixtures/result.ts';
 import type { Within } from '../../scenario/model.ts';
-import { one, variant } from '../../../test/fixtures/comparison.ts';
+import { comparisonOf, variant } from '../../../test/fixtures/comparison.ts';
 import { answers, latency, phase } from '../../../test/fixtures/phase.ts';
 import { cores } from '../../../test/fixtures/plan.ts';
 
@@ -305,14 +305,16 @@ test('the result of a search is the geometric mean over rounds, with an interval
 });
 
 test('results of searches are compared; a lower bound is never called slower', () => {
-  expect(one([lower, searched('b', [1100, 1111, 1089, 1100])])).toMatchObject({
+  expect(comparisonOf([lower, searched('b', [1100, 1111, 1089, 1100])])).toMatchObject({
     metric: 'rps',
     verdict: 'faster',
     ratio: expect.closeTo(1.1, 6),
   });
   const less = [900, 909, 891, 900];
-  expect(one([lower, searched('b', less, true)]).verdict).toBe('none');
-  expect(one([searched('a', around1000, true), searched('b', less)]).verdict).toBe('slower');
+  expect(comparisonOf([lower, searched('b', less, true)]).verdict).toBe('none');
+  expect(comparisonOf([searched('a', around1000, true), searched('b', less)]).verdict).toBe(
+    'slower',
+  );
 });
 
 const steps = (name: string, rates: readonly number[]): RateStep[] =>
@@ -393,7 +395,7 @@ test('the progress says of each step whether it kept the limit', () => {
 });
 
 test('CSV says which rate is the least', () => {
-  const found = ['workers', 'open-file-cache'].map((variant, index) => {
+  const rates = ['workers', 'open-file-cache'].map((variant, index) => {
     return { variant, rate: 1000, ci95: null, atLeast: index === 0 };
   });
   const of = result([workers, openFileCache]);
@@ -402,6 +404,6 @@ test('CSV says which rate is the least', () => {
     const place = titles.split(',').indexOf('at_least');
     return rows.map((row) => row.split(',').at(place - titles.split(',').length));
   };
-  expect(lines({ ...of, search: { within, found, steps: [] } })).toEqual(['true', 'false']);
+  expect(lines({ ...of, search: { within, found: rates, steps: [] } })).toEqual(['true', 'false']);
   expect(lines(of)).toEqual(['', '']);
 });

@@ -48,13 +48,13 @@ function searches(noise: Noise, ms: number, effect: number, after = false) {
   for (let trial = 0; trial < trials; trial++) {
     const run = simulation.run(rounds, stepSeconds, effect);
     if (run === undefined) continue;
-    const ratio = ratioInterval(...run.found);
-    seen.verdicts.push(verdictOf(logRatios(...run.found), 0.05, 0.01));
+    const ratio = ratioInterval(...run.bySide);
+    seen.verdicts.push(verdictOf(logRatios(...run.bySide), 0.05, 0.01));
     seen.intervals.push(ratio.interval);
     seen.widths.push(halfWidth(ratio));
     seen.steps.push(run.steps / rounds);
     if (!after) continue;
-    const rate = geometricMean(run.found[0]);
+    const rate = geometricMean(run.bySide[0]);
     seen.kept.below.push(simulation.keeps(0.95 * rate, stepSeconds));
     seen.kept.beyond.push(simulation.keeps(1.05 * rate, stepSeconds));
   }
