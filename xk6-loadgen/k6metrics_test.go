@@ -263,8 +263,8 @@ func TestARequestAllocatesNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		seconds := time.Since(begin).Seconds()
-		if own := k6Sums(samples)["http_req_duration samples"] + k6Sums(samples)["http_req_failed samples"]; own > (seconds+1)*(2*mostDrawn+1) {
-			t.Errorf("%v samples in %v s", own, seconds)
+		if sampled := k6Sums(samples)["http_req_duration samples"] + k6Sums(samples)["http_req_failed samples"]; sampled > (seconds+1)*(2*mostDrawn+1) {
+			t.Errorf("%v samples in %v s", sampled, seconds)
 		}
 		// The script gets each bar of the histogram as an object of two numbers; a busy machine has more of them.
 		return float64(after.Mallocs-before.Mallocs) - 4*bars.ToFloat()
@@ -290,11 +290,11 @@ func BenchmarkSecond(b *testing.B) {
 		b.Fatal(err)
 	}
 	builtin := metrics.RegisterBuiltinMetrics(registry)
-	for _, own := range []bool{false, true} {
-		b.Run(fmt.Sprintf("k6Metrics=%v", own), func(b *testing.B) {
+	for _, withK6Metrics := range []bool{false, true} {
+		b.Run(fmt.Sprintf("k6Metrics=%v", withK6Metrics), func(b *testing.B) {
 			out := make(chan metrics.SampleContainer, 1)
 			p := &pusher{metrics: all, tags: registry.RootTagSet(), out: out}
-			if own {
+			if withK6Metrics {
 				p.k6 = newK6Metrics(&lib.State{BuiltinMetrics: builtin}, loadOptions{}, p.tags)
 			}
 			b.ReportAllocs()

@@ -301,11 +301,11 @@ func TestEveryMetricOfTheCatalogueIsSampled(t *testing.T) {
 		if !strings.HasPrefix(name, "loadgen_") {
 			t.Errorf("%s: is not named loadgen_", name)
 		}
-		found := false
+		isSampled := false
 		for _, s := range samples {
-			found = found || s.Metric.Name == name
+			isSampled = isSampled || s.Metric.Name == name
 		}
-		if !found {
+		if !isSampled {
 			t.Errorf("%s: never sampled", name)
 		}
 	}

@@ -184,11 +184,11 @@ func BenchmarkH2Session(b *testing.B) {
 	o := options("http://127.0.0.1:9/")
 	o.Protocol, o.Streams, o.Connections, o.Requests = H2C, 100, 1, 1<<40
 	s := newLoneSession(b, idleLoop(b, o))
-	one := []byte{0, 0, 1, 1, 4, 0, 0, 0, 0, 0x88, 0, 0, 5, 0, 1, 0, 0, 0, 0, 'h', 'e', 'l', 'l', 'o'} // as in answerFrames
-	responses, sent := bytes.Repeat(one, o.Streams), make([]byte, 1<<20)
+	frames := []byte{0, 0, 1, 1, 4, 0, 0, 0, 0, 0x88, 0, 0, 5, 0, 1, 0, 0, 0, 0, 'h', 'e', 'l', 'l', 'o'} // as in answerFrames
+	responses, sent := bytes.Repeat(frames, o.Streams), make([]byte, 1<<20)
 	id := uint32(1)
 	respond := func() {
-		for p := responses; len(p) > 0; p = p[len(one):] {
+		for p := responses; len(p) > 0; p = p[len(frames):] {
 			binary.BigEndian.PutUint32(p[5:], id)
 			binary.BigEndian.PutUint32(p[15:], id)
 			id += 2

@@ -15,7 +15,7 @@ import (
 )
 
 func TestNoLoopSharesACoreWithAnother(t *testing.T) {
-	for _, one := range []struct {
+	for _, test := range []struct {
 		allowed []int
 		loops   int
 		want    [][]int
@@ -29,9 +29,9 @@ func TestNoLoopSharesACoreWithAnother(t *testing.T) {
 		{[]int{0, 1}, 3, [][]int{nil, nil, nil}},
 		{nil, 2, [][]int{nil, nil}},
 	} {
-		for number, want := range one.want {
-			if got := coresOf(one.allowed, one.loops, number); !slices.Equal(got, want) {
-				t.Errorf("loop %d of %d on %v has %v, want %v", number, one.loops, one.allowed, got, want)
+		for number, want := range test.want {
+			if got := coresOf(test.allowed, test.loops, number); !slices.Equal(got, want) {
+				t.Errorf("loop %d of %d on %v has %v, want %v", number, test.loops, test.allowed, got, want)
 			}
 		}
 	}

@@ -202,9 +202,9 @@ func (r *run) makeLoops(alone bool) {
 	p := r.plan
 	s := &shared{intervals: make(chan *interval, 3*p.Threads), alone: alone, gate: gate{back: make(chan *loop)}}
 	s.turn.pace.patience, s.turn.pace.quiet = drainLimit, drainLimit
-	own := linux.Cores()
+	cores := linux.Cores()
 	s.hasOwnCores = len(r.cpuOf) > 0 && !slices.ContainsFunc(r.cpuOf, func(pid int) bool {
-		return slices.ContainsFunc(linux.CoresOf(pid), func(core int) bool { return slices.Contains(own, core) })
+		return slices.ContainsFunc(linux.CoresOf(pid), func(core int) bool { return slices.Contains(cores, core) })
 	})
 	s.server.processes = linux.NewProcessTree(r.cpuOf)
 	if !p.divided && p.Rate == 0 {

@@ -200,8 +200,8 @@ func TestARateGoesFirstOnItsCore(t *testing.T) {
 	linux.OnOwnThread(func() {
 		mayGoFirst = syscall.Setpriority(syscall.PRIO_PROCESS, 0, -1) == nil
 		linux.SetShortSlice()
-		own, err := unix.SchedGetAttr(0, 0)
-		mayBeShort = err == nil && own.Runtime == shortSlice
+		attributes, err := unix.SchedGetAttr(0, 0)
+		mayBeShort = err == nil && attributes.Runtime == shortSlice
 	})
 	if !mayGoFirst && !mayBeShort {
 		t.Skip("no thread of this process may go first")

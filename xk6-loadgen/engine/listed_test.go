@@ -93,8 +93,8 @@ func TestRequestsAtTimesAreDividedAmongSegments(t *testing.T) {
 			for n := range p.Requests {
 				number := segment.Number(n)
 				all = append(all, p.list.Times[number])
-				if own := o.Mix[p.requests[p.order[number]].status-200].At; !slices.Contains(own, time.Duration(p.list.Times[number])) {
-					t.Fatalf("request %d is due at %d, and has the times %v", number, p.list.Times[number], own)
+				if times := o.Mix[p.requests[p.order[number]].status-200].At; !slices.Contains(times, time.Duration(p.list.Times[number])) {
+					t.Fatalf("request %d is due at %d, and has the times %v", number, p.list.Times[number], times)
 				}
 			}
 		}

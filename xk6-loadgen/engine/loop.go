@@ -210,14 +210,14 @@ func (l *loop) claimCores() {
 }
 
 // coresOf deals a loop every loops-th core, nil for all. Mostly a core's two threads are numbered half of all apart, so a loop has both.
-func coresOf(allowed []int, loops, number int) (own []int) {
+func coresOf(allowed []int, loops, number int) (cores []int) {
 	if loops == 1 || len(allowed) < loops {
 		return nil
 	}
 	for i := number; i < len(allowed); i += loops {
-		own = append(own, allowed[i])
+		cores = append(cores, allowed[i])
 	}
-	return own
+	return cores
 }
 
 // iterate is one pass of the event loop. Responses are handled before requests start, since sending would make them look later.

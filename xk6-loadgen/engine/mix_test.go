@@ -25,8 +25,8 @@ func TestContractAMixOfRequests(t *testing.T) {
 		}
 		var mutex sync.Mutex
 		seen := map[string]int{}
-		asWritten := func(method, path, own, all string, body []byte) string {
-			return fmt.Sprintf("%s %s %s %s %x", method, path, own, all, sha256.Sum256(body))
+		asWritten := func(method, path, xOwn, xAll string, body []byte) string {
+			return fmt.Sprintf("%s %s %s %s %x", method, path, xOwn, xAll, sha256.Sum256(body))
 		}
 		s := x.serve(t, func(r asked) answer {
 			mutex.Lock()
@@ -46,11 +46,11 @@ func TestContractAMixOfRequests(t *testing.T) {
 		mutex.Lock()
 		defer mutex.Unlock()
 		for _, m := range o.mixed(&url.URL{}) {
-			own, all := "", "load"
+			xOwn, xAll := "", "load"
 			if m.Target == "/a%20b?x=1" {
-				own, all = "a", "own"
+				xOwn, xAll = "a", "own"
 			}
-			if n := seen[asWritten(m.Method, m.Target, own, all, m.Body)]; n != m.Weight*10 {
+			if n := seen[asWritten(m.Method, m.Target, xOwn, xAll, m.Body)]; n != m.Weight*10 {
 				t.Errorf("%s %s came %d times: %v", m.Method, m.Target, n, seen)
 			}
 		}

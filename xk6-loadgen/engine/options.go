@@ -166,8 +166,8 @@ func newPlan(ctx context.Context, o Options) (*plan, error) {
 	p.pages, pages = pagesOf(mix)
 	weights := make([]int, len(mix))
 	for i, r := range mix {
-		own := &p.requests[i]
-		own.isHead, own.status, own.page = r.Method == http.MethodHead, uint16(r.Status), uint32(pages[i])
+		request := &p.requests[i]
+		request.isHead, request.status, request.page = r.Method == http.MethodHead, uint16(r.Status), uint32(pages[i])
 		p.noDelay = p.noDelay || len(r.Body) > 0
 		weights[i] = r.Weight
 	}

@@ -72,8 +72,8 @@ func pagesOf(mix []Request) (names []string, indexes []int) {
 		places[name] = i
 	}
 	for _, r := range mix {
-		place, own := places[pageName(r)]
-		if !own {
+		place, hasOwn := places[pageName(r)]
+		if !hasOwn {
 			place = maxPages - 1
 		}
 		indexes = append(indexes, place)

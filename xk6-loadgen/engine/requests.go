@@ -60,12 +60,12 @@ func (o Options) mixed(u *url.URL) []Request {
 		if r.Method == "" {
 			r.Method, r.Body = o.Method, o.Body
 		}
-		own := r.Headers
-		r.Headers = slices.DeleteFunc(slices.Clone(o.Headers), func(h Header) bool { return isIn(own, h.Name) })
-		if !isIn(own, "Host") && !isIn(o.Headers, "Host") {
+		headers := r.Headers
+		r.Headers = slices.DeleteFunc(slices.Clone(o.Headers), func(h Header) bool { return isIn(headers, h.Name) })
+		if !isIn(headers, "Host") && !isIn(o.Headers, "Host") {
 			r.Headers = slices.Insert(r.Headers, 0, Header{"Host", withoutZone(u.Host)})
 		}
-		r.Headers = append(r.Headers, own...)
+		r.Headers = append(r.Headers, headers...)
 		r.Weight = cmp.Or(r.Weight, 1)
 	}
 	return mix
@@ -106,8 +106,8 @@ func (o *Options) list() (list *schedule.List, order []uint32, err error) {
 	}
 	slices.SortStableFunc(all, func(a, b due) int { return cmp.Compare(a.at, b.at) })
 	list = &schedule.List{Span: int64(o.Duration)}
-	for _, one := range all {
-		list.Times, order = append(list.Times, int64(one.at)), append(order, one.request)
+	for _, next := range all {
+		list.Times, order = append(list.Times, int64(next.at)), append(order, next.request)
 	}
 	o.Rate = float64(len(all)) / o.Duration.Seconds()
 	o.Requests, o.Duration = o.Segment.Before(int64(len(all))), 0
@@ -213,11 +213,11 @@ func inOrder(requests []request, order []uint32) []request {
 	all := make([]byte, 0, size)
 	for step, from := range order {
 		if places[from] == 0 {
-			own := requests[from]
+			r := requests[from]
 			begin := len(all)
-			all = append(all, own.bytes...)
-			own.bytes = all[begin:len(all):len(all)]
-			laid = append(laid, own)
+			all = append(all, r.bytes...)
+			r.bytes = all[begin:len(all):len(all)]
+			laid = append(laid, r)
 			places[from] = uint32(len(laid))
 		}
 		order[step] = places[from] - 1
@@ -299,8 +299,8 @@ func encodeH2Requests(scheme string, mix []Request) (requests []request, blocks 
 	for i, r := range mix {
 		fields[i] = h2Fields(scheme, r)
 	}
-	own, blocks, err := h2.Encode(fields)
-	for i, h := range own {
+	encoded, blocks, err := h2.Encode(fields)
+	for i, h := range encoded {
 		requests = append(requests, request{bytes: h.Bytes, before: h.Before, body: mix[i].Body})
 	}
 	return requests, blocks, err

@@ -32,10 +32,10 @@ func TestAStalledThreadOwesItsOwnRequests(t *testing.T) {
 	// Two threads share the rate. The connection of one stalls until the other has made its half: what the first could not
 	// send in time is still its own, with the latency that it has by then.
 	stalled := make(chan struct{})
-	var one atomic.Bool
+	var hasFirst atomic.Bool
 	s := serveH2(t, func(p *h2peer) {
 		p.settings()
-		if one.CompareAndSwap(false, true) {
+		if hasFirst.CompareAndSwap(false, true) {
 			r := p.next()
 			<-stalled
 			hello(p, r)

@@ -238,8 +238,8 @@ func TestTicketsOfAnyShape(t *testing.T) {
 					if written++; written <= test.after {
 						return nil
 					}
-					for _, one := range test.records {
-						out = append(out, c.record(tlsconn.Handshake, one...)...)
+					for _, record := range test.records {
+						out = append(out, c.record(tlsconn.Handshake, record...)...)
 					}
 					return out
 				}

@@ -167,15 +167,15 @@ func (t TLSOptions) config(protocol Protocol, host string) (*tls.Config, error) 
 // idsOf looks names up, without regard to case; no names are all of them. Its error lists what there is.
 func idsOf[ID comparable](what string, words []string, all []named[ID]) (ids []ID, err error) {
 	var names []string
-	for _, one := range all {
-		names = append(names, one.name)
+	for _, known := range all {
+		names = append(names, known.name)
 		if len(words) == 0 {
-			ids = append(ids, one.id)
+			ids = append(ids, known.id)
 		}
 	}
 	for _, word := range words {
-		i := slices.IndexFunc(all, func(one named[ID]) bool {
-			return strings.EqualFold(one.name, word) || one.alias != "" && strings.EqualFold(one.alias, word)
+		i := slices.IndexFunc(all, func(known named[ID]) bool {
+			return strings.EqualFold(known.name, word) || known.alias != "" && strings.EqualFold(known.alias, word)
 		})
 		switch {
 		case i >= 0:
@@ -198,9 +198,9 @@ func stateOf(version, cipherSuite uint16, curve tls.CurveID) *TLSState {
 }
 
 func nameOf[ID comparable](id ID, all []named[ID], otherwise string) string {
-	for _, one := range all {
-		if one.id == id {
-			return one.name
+	for _, known := range all {
+		if known.id == id {
+			return known.name
 		}
 	}
 	return otherwise

@@ -121,11 +121,11 @@ func notServed(r []outcome) (problem string) {
 func TestTheGrowthOfAQueueIsByLength(t *testing.T) {
 	o := options("http://127.0.0.1:9/")
 	o.Duration, o.Rate = time.Second, 100
-	one, other := idleLoop(t, o), idleLoop(t, o)
+	first, second := idleLoop(t, o), idleLoop(t, o)
 	const ms = int64(time.Millisecond)
-	one.growth.parts = []queuePart{{1000 * ms, 20, 400}, {1000 * ms, 40, 400}, {ms / 1000, 3, 1}}
-	other.growth.parts = []queuePart{{1000 * ms, 0, 100}, {1000 * ms, 0, 100}, {ms / 1000, 0, 0}, {1000 * ms, 900, 900}}
-	g, served := queueGrowthOf([]*loop{one, other})
+	first.growth.parts = []queuePart{{1000 * ms, 20, 400}, {1000 * ms, 40, 400}, {ms / 1000, 3, 1}}
+	second.growth.parts = []queuePart{{1000 * ms, 0, 100}, {1000 * ms, 0, 100}, {ms / 1000, 0, 0}, {1000 * ms, 900, 900}}
+	g, served := queueGrowthOf([]*loop{first, second})
 	// 63 in 2 s. From 31.5 a second the parts are 11.5 and 8.5 and, the short one, 3 requests off.
 	wantNear(t, "growth", g.PerSecond, 31.5, 1e-3)
 	wantNear(t, "standard error", g.StandardError, math.Sqrt((11.5*11.5+8.5*8.5+3*3)*3/2)/2, 1e-3)

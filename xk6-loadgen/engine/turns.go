@@ -262,13 +262,13 @@ func (s *shared) beginTurn(opens bool) {
 }
 
 // readServer books the server's CPU time since the last reading: to the side's own turn, or to the time of the others'.
-func (s *shared) readServer(own bool) {
+func (s *shared) readServer(isOwnTurn bool) {
 	u := &s.server
 	used, at, answered := u.processes.CPU(), s.now(), int64(0)
 	for _, l := range s.loops {
 		answered += l.turn.answered
 	}
-	if own {
+	if isOwnTurn {
 		u.own += used - u.last
 		u.ownAnswered += answered - u.answered
 	} else {

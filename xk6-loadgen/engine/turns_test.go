@@ -156,14 +156,14 @@ func TestSidesAreLoadedOneAtATime(t *testing.T) {
 	t.Parallel()
 	for _, keepAlive := range []bool{true, false} {
 		var underWay [2]atomic.Int64
-		handler := func(own, other *atomic.Int64) func(*testServer, net.Conn) {
+		handler := func(mine, theirs *atomic.Int64) func(*testServer, net.Conn) {
 			return func(s *testServer, c net.Conn) {
 				for r := bufio.NewReader(c); s.readRequest(r); {
-					own.Add(1)
-					if n := other.Load(); n > 0 {
+					mine.Add(1)
+					if n := theirs.Load(); n > 0 {
 						t.Errorf("a request came while %d of the other side were under way", n)
 					}
-					own.Add(-1)
+					mine.Add(-1)
 					c.Write([]byte(ok))
 				}
 			}
@@ -203,17 +203,17 @@ func TestACountIsMadeInTurnsToo(t *testing.T) {
 func TestACountsFirstTurnAwaitsWhatItBegan(t *testing.T) {
 	t.Parallel()
 	var underWay [2]atomic.Int64
-	handler := func(own, other *atomic.Int64) func(*testServer, net.Conn) {
+	handler := func(mine, theirs *atomic.Int64) func(*testServer, net.Conn) {
 		return func(s *testServer, c net.Conn) {
 			// As long as the handshakes of all connections keep a server at work.
 			first := 1300 * time.Millisecond
 			for r := bufio.NewReader(c); s.readRequest(r); first = 0 {
-				own.Add(1)
-				if n := other.Load(); n > 0 {
+				mine.Add(1)
+				if n := theirs.Load(); n > 0 {
 					t.Errorf("a request came while %d of the other side were under way", n)
 				}
 				time.Sleep(first)
-				own.Add(-1)
+				mine.Add(-1)
 				c.Write([]byte(ok))
 			}
 		}

@@ -66,11 +66,11 @@ func TestKeptConnectionsMakeTheSameNumberOfRequests(t *testing.T) {
 func TestAConnectionThatHasMadeItsShareIsClosed(t *testing.T) {
 	for protocol, handler := range map[Protocol]func(*testServer, net.Conn){HTTP11: always(ok), H2C: answerFrames} {
 		t.Run(string(protocol), func(t *testing.T) {
-			var one sync.Mutex
+			var slot sync.Mutex
 			s := serve(t, func(s *testServer, c net.Conn) {
 				// As a server at its limit of files: the next connection has to wait until this one is closed.
-				one.Lock()
-				defer one.Unlock()
+				slot.Lock()
+				defer slot.Unlock()
 				handler(s, c)
 			})
 			o := options(s.url)

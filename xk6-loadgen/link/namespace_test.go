@@ -125,7 +125,7 @@ func devicesHere(t testing.TB) (names []string) {
 func TestNothingIsLeft(t *testing.T) {
 	needNamespaces(t)
 	devices := devicesHere(t)
-	own, err := os.Readlink("/proc/self/ns/net")
+	ownNamespace, err := os.Readlink("/proc/self/ns/net")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +135,7 @@ func TestNothingIsLeft(t *testing.T) {
 		"KILL":           func(p *process) { p.Process.Kill() },
 	} {
 		p := startLink(t, Order{ToServer: Direction{DelayMs: 10}}, nil)
-		if now, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/net", p.Process.Pid)); err != nil || now != own {
+		if now, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/net", p.Process.Pid)); err != nil || now != ownNamespace {
 			t.Errorf("the process itself is in %s (%v)", now, err)
 		}
 		if now := devicesHere(t); !slices.Equal(now, devices) {
@@ -179,7 +179,7 @@ func TestCPUs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	found := map[string]int{}
+	threads := map[string]int{}
 	for _, task := range tasks {
 		thread, _ := strconv.Atoi(task.Name())
 		var set unix.CPUSet
@@ -188,15 +188,15 @@ func TestCPUs(t *testing.T) {
 		}
 		switch {
 		case thread == p.ready.ToServerThread && set.Count() == 1 && set.IsSet(cpus[1]):
-			found["to the server"]++
+			threads["to the server"]++
 		case set.Count() == 1 && set.IsSet(cpus[0]):
-			found["to the client"]++
+			threads["to the client"]++
 		case set != all:
 			t.Errorf("thread %d runs on %v", thread, set)
 		}
 	}
-	if found["to the server"] != 1 || found["to the client"] != 1 {
-		t.Errorf("%v", found)
+	if threads["to the server"] != 1 || threads["to the client"] != 1 {
+		t.Errorf("%v", threads)
 	}
 }
 

@@ -27,7 +27,7 @@ type Blocks struct {
 
 // Encode encodes each request's own headers, and those that all have in common as shared blocks: a frame is then put together by appends. A
 // request's fields begin with its pseudo-headers. An error says that headers are too long for a frame.
-func Encode(mix [][]hpack.HeaderField) (own []Headers, blocks Blocks, err error) {
+func Encode(mix [][]hpack.HeaderField) (encoded []Headers, blocks Blocks, err error) {
 	uses := map[hpack.HeaderField]int{}
 	for _, fields := range mix {
 		for _, f := range fields {
@@ -75,7 +75,7 @@ func Encode(mix [][]hpack.HeaderField) (own []Headers, blocks Blocks, err error)
 			return nil, Blocks{}, fmt.Errorf("headers: take %d bytes, with HTTP/2 they may take %d", longest, maxFrameBytes)
 		}
 		blocks.LongestBytes = max(blocks.LongestBytes, frameHeaderBytes+longest)
-		own = append(own, h)
+		encoded = append(encoded, h)
 	}
-	return own, blocks, nil
+	return encoded, blocks, nil
 }

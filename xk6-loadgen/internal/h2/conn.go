@@ -79,7 +79,7 @@ func (c *Conn[T]) IsTLS() bool {
 
 // Request opens a stream, valid until the next Request, and gathers its HEADERS. Its Of is still to be set. body must not change until the
 // stream ends.
-func (c *Conn[T]) Request(own Headers, body []byte) *Stream[T] {
+func (c *Conn[T]) Request(h Headers, body []byte) *Stream[T] {
 	if c.Open == len(c.streams) {
 		c.streams.grow()
 	}
@@ -100,9 +100,9 @@ func (c *Conn[T]) Request(own Headers, body []byte) *Stream[T] {
 	} else {
 		c.Uploading++
 	}
-	out := appendFrameHeader(c.shared.Out, len(c.update)+len(own.Bytes)+len(c.first), http2.FrameHeaders, flags, c.nextID)
-	out = append(append(out, c.update...), own.Bytes[:own.Before]...)
-	c.shared.Out = append(append(out, c.first...), own.Bytes[own.Before:]...)
+	out := appendFrameHeader(c.shared.Out, len(c.update)+len(h.Bytes)+len(c.first), http2.FrameHeaders, flags, c.nextID)
+	out = append(append(out, c.update...), h.Bytes[:h.Before]...)
+	c.shared.Out = append(append(out, c.first...), h.Bytes[h.Before:]...)
 	c.update, c.first = nil, c.later
 	c.nextID += 2
 	return st

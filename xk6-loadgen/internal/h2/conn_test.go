@@ -15,14 +15,14 @@ import (
 
 // request is a GET, with the block that all requests share.
 func request(t testing.TB) (Headers, *Blocks) {
-	own, blocks, err := Encode([][]hpack.HeaderField{
+	encoded, blocks, err := Encode([][]hpack.HeaderField{
 		{{Name: ":method", Value: "GET"}, {Name: ":scheme", Value: "http"}, {Name: ":authority", Value: "a"}, {Name: ":path", Value: "/"}, {Name: "x", Value: "y"}},
 		{{Name: ":method", Value: "GET"}, {Name: ":scheme", Value: "http"}, {Name: ":authority", Value: "a"}, {Name: ":path", Value: "/b"}, {Name: "x", Value: "y"}},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return own[1], &blocks
+	return encoded[1], &blocks
 }
 
 // ending is how a stream ended: the caller's number for it, and the figures of its response.
@@ -37,7 +37,7 @@ type ending struct {
 // the streams ended, how many were opened, those that are open, and the bytes that the connection sent.
 func play(t testing.TB, received, body []byte, n int) (endings []ending, opened int, open map[int]bool, sent []byte) {
 	const most, all = 5, 20
-	own, blocks := request(t)
+	h, blocks := request(t)
 	var c Conn[int]
 	shared := &Shared{}
 	c.Begin(shared, blocks, most)
@@ -45,7 +45,7 @@ func play(t testing.TB, received, body []byte, n int) (endings []ending, opened 
 	isGoingAway := false
 	fill := func() {
 		for c.Open < c.Limit && !isGoingAway && opened < all {
-			c.Request(own, body).Of = opened
+			c.Request(h, body).Of = opened
 			open[opened] = true
 			opened++
 		}
@@ -170,14 +170,14 @@ func checkSent(t *testing.T, sent []byte, opened int) {
 }
 
 func TestAnExchangeAllocatesNothing(t *testing.T) {
-	own, blocks := request(t)
+	h, blocks := request(t)
 	var c Conn[int]
 	shared := &Shared{}
 	c.Begin(shared, blocks, 1)
 	c.Next(appendFrameHeader(nil, 0, http2.FrameSettings, 0, 0))
 	var answer []byte
 	if n := testing.AllocsPerRun(100, func() {
-		id := c.Request(own, nil).ID
+		id := c.Request(h, nil).ID
 		shared.Out = shared.Out[:0]
 		answer = append(appendFrameHeader(answer[:0], 1, http2.FrameHeaders, http2.FlagHeadersEndHeaders, id), 0x88)
 		answer = append(appendFrameHeader(answer, 5, http2.FrameData, http2.FlagDataEndStream, id), "hello"...)

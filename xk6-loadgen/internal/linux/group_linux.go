@@ -61,7 +61,7 @@ type hierarchy struct {
 }
 
 // hierarchies reads them from /proc/self/mountinfo (proc(5)).
-func hierarchies() (found []hierarchy) {
+func hierarchies() (all []hierarchy) {
 	text, _ := os.ReadFile("/proc/self/mountinfo")
 	for line := range strings.Lines(string(text)) {
 		before, after, _ := strings.Cut(line, " - ")
@@ -78,9 +78,9 @@ func hierarchies() (found []hierarchy) {
 		default:
 			continue
 		}
-		found = append(found, h)
+		all = append(all, h)
 	}
-	return found
+	return all
 }
 
 // hasPart tells whether part is one of a list that commas divide; the empty list has the empty part.

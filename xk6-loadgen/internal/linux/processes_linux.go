@@ -115,8 +115,8 @@ func SetPolicy(thread int, policy uintptr) {
 // SetPolicies sets the policy of all threads, which those that they make inherit.
 func SetPolicies(policy uintptr) {
 	threads, _ := os.ReadDir("/proc/self/task")
-	for _, one := range threads {
-		thread, _ := strconv.Atoi(one.Name())
+	for _, entry := range threads {
+		thread, _ := strconv.Atoi(entry.Name())
 		SetPolicy(thread, policy)
 	}
 }

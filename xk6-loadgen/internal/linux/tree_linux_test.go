@@ -130,10 +130,10 @@ func TestAsWorker(t *testing.T) {
 		case "reap":
 			kept.Wait() //nolint:errcheck // its time shows that it ran
 		}
-		var own, children syscall.Rusage
-		syscall.Getrusage(syscall.RUSAGE_SELF, &own)
+		var self, children syscall.Rusage
+		syscall.Getrusage(syscall.RUSAGE_SELF, &self)
 		syscall.Getrusage(syscall.RUSAGE_CHILDREN, &children)
-		fmt.Println("used", own.Utime.Nano()+own.Stime.Nano()+children.Utime.Nano()+children.Stime.Nano())
+		fmt.Println("used", self.Utime.Nano()+self.Stime.Nano()+children.Utime.Nano()+children.Stime.Nano())
 	}
 }
 

@@ -37,8 +37,8 @@ func (s Segment) Number(n int64) int64 {
 	if s.IsWhole() {
 		return n
 	}
-	own := int64(len(s.places))
-	return n/own*s.cycle + s.places[n%own]
+	count := int64(len(s.places))
+	return n/count*s.cycle + s.places[n%count]
 }
 
 // Before is how many of the segment's requests come before this number.

@@ -129,8 +129,8 @@ func segmentsOf(random *rand.Rand, parts, cycle int) []Segment {
 	return segments
 }
 
-// own is how many of a segment's requests are a loop's.
-func own(requests int64, part Part) int64 {
+// loopShare is how many of a segment's requests are a loop's.
+func loopShare(requests int64, part Part) int64 {
 	return (requests + part.Loops - 1 - part.Loop) / part.Loops
 }
 
@@ -148,7 +148,7 @@ func TestSegmentsMakeOneScheduleTogether(t *testing.T) {
 			s.Next()
 			// The window: whatever the warm-up took.
 			due := s.Begin(second)
-			for range own(segment.Before(requests), part) {
+			for range loopShare(segment.Before(requests), part) {
 				all = append(all, due)
 				due = s.Next()
 			}
@@ -214,7 +214,7 @@ func TestAListIsDividedAmongLoopsAndSegments(t *testing.T) {
 					s := NewListed(part, list)
 					due := s.Begin(100)
 					mid := s.dueBefore(100 + 5*second)
-					for n := range own(segment.Before(int64(len(list.Times))), part) {
+					for n := range loopShare(segment.Before(int64(len(list.Times))), part) {
 						if (due < 100+5*second) != (n < mid) {
 							t.Fatalf("request %d is due at %d, and %d are before the middle", n, due, mid)
 						}

@@ -9,8 +9,8 @@ type waiting struct {
 // queue is a heap, ordered by due time.
 type queue []waiting
 
-func (q *queue) push(one waiting) {
-	*q = append(*q, one)
+func (q *queue) push(response waiting) {
+	*q = append(*q, response)
 	all := *q
 	for at := len(all) - 1; at > 0; {
 		above := (at - 1) / 2
