@@ -170,11 +170,7 @@ test.each<[string, Seen & { of: Partial<Phase> }, string | undefined]>([
   ['of a stopped server', { of: { stoppedShare: 0.3 } }, 'it was stopped (SIGSTOP or a debugger)'],
   ['while others had the core', { of: took({ duringPause: 0.5 }) }, othersHad],
   ['while others had less of it', { of: took({ duringPause: 0.49 }) }, undefined],
-  [
-    'while bakeoff stalled',
-    { of: {}, samples: every100([0, 12_000], [3000, 4800]) },
-    'look at',
-  ],
+  ['while bakeoff stalled', { of: {}, samples: every100([0, 12_000], [3000, 4800]) }, 'look at'],
   ['without any answer', { of: { ...phase({ requests: 0 }), monotonicMs: loaded } }, 'look at its'],
 ])('a standstill %s', (_, { of, ...seen }, message) => {
   expectFound({ of: { noise, ...of, ...gap(3200) }, ...seen }, message);
