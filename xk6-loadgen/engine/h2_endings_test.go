@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"net"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -94,6 +95,14 @@ func TestWhatWaitsForAConnectionTimesOut(t *testing.T) {
 		p.settings()
 		p.gather(5)
 		p.server.listener.Close()
+		// The kernel takes connections until Accept has returned.
+		waitFor(t, func() bool {
+			c, err := net.Dial("tcp", p.server.listener.Addr().String())
+			if err == nil {
+				c.Close()
+			}
+			return err != nil
+		})
 		p.WriteGoAway(0, http2.ErrCodeNo, nil)
 		p.close()
 	})
