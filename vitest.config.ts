@@ -8,7 +8,7 @@ import {
 } from 'vitest/node';
 
 /** Long tests begin first. Unit tests keep the cores busy, so they come last. */
-const order = ['rare', 'rare-sources', 'sources', 'runs', 'integration', 'unit'];
+const order = ['rare', 'rare-sources', 'engine', 'sources', 'runs', 'integration', 'unit'];
 
 class LongProjectsFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
@@ -69,6 +69,14 @@ export default defineConfig({
         test: {
           name: 'sources',
           include: ['test/sources/**/*.test.ts'],
+          testTimeout: 600_000,
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: 'engine',
+          include: ['test/engine/**/*.test.ts'],
           testTimeout: 600_000,
         },
       },

@@ -1,7 +1,8 @@
 // Go in the engine's module.
-import { run } from '../lib/process.ts';
+import { run, type RunOptions } from '../lib/process.ts';
 import { findGo, goEnvironment, quickFlags } from '../lib/setup/k6.ts';
 import { thisMachine } from '../lib/setup/machine.ts';
+import { givingWay } from './fixtures/giving-way.ts';
 
 /** The flags of the k6 build, so that linters and tests share what it has compiled: all of k6. */
 const GOFLAGS = quickFlags.map((flag) => `'${flag}'`).join(' ');
@@ -19,6 +20,7 @@ export const withoutK6 = ['./engine', './link', './internal/...', './cmd/delayli
 export async function runGo(
   args: readonly string[],
   variables: NodeJS.ProcessEnv = {},
+  options: Pick<RunOptions, 'started'> = givingWay,
 ): Promise<void> {
   const machine = thisMachine();
   const { binary } = await findGo(machine);
@@ -27,6 +29,7 @@ export async function runGo(
     args,
     cwd: machine.k6Sources,
     env: { ...goEnvironment(machine.env), GOFLAGS, ...variables },
+    ...options,
   });
   if (code !== 0) throw new Error(stdout + stderr);
 }

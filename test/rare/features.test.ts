@@ -1,6 +1,7 @@
 // Each feature can be taken out: its folder, and its line in lib/features.ts.
 import { beforeAll, expect, test } from 'vitest';
 import { projectRoot } from '../../lib/setup/paths.ts';
+import { givingWay } from '../fixtures/giving-way.ts';
 import { featureNames, node, without } from '../fixtures/without-feature.ts';
 import { newOut, useHome } from '../scenario-run.ts';
 
@@ -41,7 +42,7 @@ test.each(featureNames)('without %s the types are right, and the commands start'
   const { copy, gone } = without(name);
   // Tests of the core stay; those of the boards and of what is stored need InfluxDB.
   expect(gone.length).toBeLessThan(name === 'influxdb' ? 40 : 15);
-  const types = await node(copy, ['node_modules/typescript/bin/tsc', '--noEmit']);
+  const types = await node(copy, ['node_modules/typescript/bin/tsc', '--noEmit'], {}, givingWay);
   expect(types).toEqual({ code: 0, output: '' });
   const left = await helpOf(copy);
   if (ofFeature === null) expect(left).toBe(whole);

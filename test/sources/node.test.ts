@@ -2,6 +2,7 @@
 import { expect, test } from 'vitest';
 import { run } from '../../lib/process.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
+import { givingWay } from '../fixtures/giving-way.ts';
 
 test.each([
   ['format', 'prettier/bin/prettier.cjs', '--check', '--cache', '**/*.{ts,mjs,js}'],
@@ -21,6 +22,7 @@ test.each([
     command: process.execPath,
     args: [`node_modules/${program}`, ...args],
     cwd: projectRoot,
+    ...givingWay,
   });
   expect(code, stdout + stderr).toBe(0);
 });
