@@ -8,7 +8,7 @@ import {
 } from 'vitest/node';
 
 /** Long tests begin first. Unit tests keep the cores busy, so they come last. */
-const order = ['rare', 'rare-sources', 'engine', 'sources', 'runs', 'integration', 'unit'];
+const order = ['rare-sources', 'rare', 'engine', 'sources', 'runs', 'integration', 'unit'];
 
 class LongProjectsFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {

@@ -1,6 +1,5 @@
 // The core's unit tests pass without features.
 import { expect, test } from 'vitest';
-import { givingWay } from '../fixtures/giving-way.ts';
 import { featureNames, node, without } from '../fixtures/without-feature.ts';
 
 /** Tests of the other features, and those that hold the documents and the map to the list of features. */
@@ -12,7 +11,7 @@ async function expectPassed(copy: string, which: readonly string[], least: numbe
   const options = ['--run', '--project', 'unit', '--reporter=dot', '--retry=2', '--maxWorkers=2'];
   const exclude = leftOut.flatMap((files) => ['--exclude', files]);
   const vitest = ['node_modules/vitest/vitest.mjs', ...which, ...options, ...exclude];
-  const { code, output } = await node(copy, vitest, {}, givingWay);
+  const { code, output } = await node(copy, vitest);
   expect(output.match(/^.*\bFAIL\b.*$/gm) ?? []).toEqual([]);
   const [, passed] = /Tests +(\d+) passed/.exec(output) ?? [];
   expect(Number(passed)).toBeGreaterThan(least);
