@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { defineConfig } from 'vitest/config';
+import { defineConfig, type TestProjectInlineConfiguration } from 'vitest/config';
 import {
   BaseSequencer,
   ForksPoolWorker,
@@ -46,6 +46,12 @@ const withServers = {
   hookTimeout: 300_000,
 };
 
+/** The tests of a folder of test. */
+const project = (name: string, options: NonNullable<TestProjectInlineConfiguration['test']>) => ({
+  extends: true as const,
+  test: { name, include: [`test/${name}/**/*.test.ts`], ...options },
+});
+
 export default defineConfig({
   test: {
     // Most tests wait for servers or timers, so five workers share two cores.
@@ -55,87 +61,29 @@ export default defineConfig({
     experimental: { fsModuleCache: true },
     sequence: { sequencer: LongProjectsFirst },
     projects: [
-      {
-        extends: true,
-        test: {
-          name: 'unit',
-          include: ['test/unit/**/*.test.ts', 'lib/features/**/*.test.ts'],
-          setupFiles: 'test/restore.ts',
-          testTimeout: 30_000,
-        },
-      },
-      {
-        extends: true,
-        test: {
-          name: 'sources',
-          include: ['test/sources/**/*.test.ts'],
-          testTimeout: 600_000,
-        },
-      },
-      {
-        extends: true,
-        test: {
-          name: 'engine',
-          include: ['test/engine/**/*.test.ts'],
-          testTimeout: 600_000,
-        },
-      },
-      {
-        extends: true,
-        test: {
-          name: 'integration',
-          include: ['test/integration/**/*.test.ts'],
-          ...withServers,
-        },
-      },
-      {
-        extends: true,
-        test: {
-          name: 'runs',
-          include: ['test/runs/**/*.test.ts'],
-          ...withServers,
-          ...inOwnNetwork,
-        },
-      },
-      {
-        extends: true,
-        test: {
-          name: 'alone',
-          include: ['test/alone/**/*.test.ts'],
-          ...withServers,
-          fileParallelism: false,
-          sequence: { groupOrder: 1 },
-        },
-      },
-      {
-        extends: true,
-        test: {
-          name: 'rare',
-          include: ['test/rare/**/*.test.ts'],
-          ...withServers,
-          ...inOwnNetwork,
-        },
-      },
-      {
-        extends: true,
-        test: {
-          name: 'rare-sources',
-          include: ['test/rare-sources/**/*.test.ts'],
-          testTimeout: 900_000,
-        },
-      },
-      {
-        extends: true,
-        test: {
-          name: 'rare-alone',
-          include: ['test/rare-alone/**/*.test.ts'],
-          ...withServers,
-          ...inOwnNetwork,
-          globalSetup: ['test/tools.ts', 'test/vegeta/modules.ts'],
-          fileParallelism: false,
-          sequence: { groupOrder: 2 },
-        },
-      },
+      project('unit', {
+        include: ['test/unit/**/*.test.ts', 'lib/features/**/*.test.ts'],
+        setupFiles: 'test/restore.ts',
+        testTimeout: 30_000,
+      }),
+      project('sources', { testTimeout: 600_000 }),
+      project('engine', { testTimeout: 600_000 }),
+      project('integration', withServers),
+      project('runs', { ...withServers, ...inOwnNetwork }),
+      project('alone', {
+        ...withServers,
+        fileParallelism: false,
+        sequence: { groupOrder: 1 },
+      }),
+      project('rare', { ...withServers, ...inOwnNetwork }),
+      project('rare-sources', { testTimeout: 900_000 }),
+      project('rare-alone', {
+        ...withServers,
+        ...inOwnNetwork,
+        globalSetup: ['test/tools.ts', 'test/vegeta/modules.ts'],
+        fileParallelism: false,
+        sequence: { groupOrder: 2 },
+      }),
     ],
   },
 });

@@ -7,20 +7,19 @@ import { givingWay } from './fixtures/giving-way.ts';
 /** The flags of the k6 build, so that linters and tests share what it has compiled: all of k6. */
 const GOFLAGS = quickFlags.map((flag) => `'${flag}'`).join(' ');
 
-/** GOGC of the k6 build. Tests that measure memory run without it. */
-export const quickly = { GOGC: '400' };
+/** Options to compile or lint: with GOGC of the k6 build, which tests that measure memory run without. */
+export const quickly = { env: { GOGC: '400' }, ...givingWay };
 
 /** The packages that do not import k6. Linters would read all of k6 for the others, which takes minutes. */
 export const withoutK6 = ['./engine', './link', './internal/...', './cmd/delaylink'];
 
 /**
  * Runs Go. Throws what it printed if it fails.
- * @param variables of the environment
+ * @param options `env`: variables beside Go's
  */
 export async function runGo(
   args: readonly string[],
-  variables: NodeJS.ProcessEnv = {},
-  options: Pick<RunOptions, 'started'> = givingWay,
+  { env, ...others }: Pick<RunOptions, 'env' | 'started'> = {},
 ): Promise<void> {
   const machine = thisMachine();
   const { binary } = await findGo(machine);
@@ -28,8 +27,8 @@ export async function runGo(
     command: binary,
     args,
     cwd: machine.k6Sources,
-    env: { ...goEnvironment(machine.env), GOFLAGS, ...variables },
-    ...options,
+    env: { ...goEnvironment(machine.env), GOFLAGS, ...env },
+    ...others,
   });
   if (code !== 0) throw new Error(stdout + stderr);
 }

@@ -2,4 +2,4 @@
 import { test } from 'vitest';
 import { runGo } from '../go.ts';
 
-test('go test', () => runGo(['test', '-vet=off', './engine'], {}, {}));
+test('go test', () => runGo(['test', '-vet=off', './engine']));

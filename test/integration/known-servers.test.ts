@@ -2,13 +2,12 @@
 // these tests cover the responses of a real server. Queues are deeper than a busy machine's delays, and rates are low.
 import { readFileSync, readdirSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { beforeAll, expect, it, onTestFinished } from 'vitest';
-import { buildServer, commandOf, serverSources } from '../../lib/features/calibrate/servers.ts';
+import { buildServer, commandOf } from '../../lib/features/calibrate/servers.ts';
 import type { LoadResult } from '../../lib/result/load-result.ts';
 import { run } from '../../lib/process.ts';
 import { startServer } from '../../lib/servers/index.ts';
-import { findGo, goEnvironment } from '../../lib/setup/k6.ts';
 import { thisMachine } from '../../lib/setup/machine.ts';
 import { ensureTools } from '../../lib/setup/tools.ts';
 import { sharedFolder } from '../fixtures/new-folder.ts';
@@ -74,23 +73,6 @@ function expectAbout(seen: number, truth: number, percent = 3): void {
   expect(seen).toBeGreaterThan(truth * (1 - percent / 100));
   expect(seen).toBeLessThan(truth * (1 + percent / 100));
 }
-
-it('passes go vet, and has exact figures with simulated time', async () => {
-  const { binary } = await findGo(thisMachine());
-  const env = goEnvironment(process.env);
-  const inModule = { cwd: serverSources, env };
-  const gofmt = join(dirname(binary), 'gofmt');
-  expect(await run({ ...inModule, command: gofmt, args: ['-l', '.'] })).toMatchObject({
-    stdout: '',
-  });
-  for (const args of [
-    ['vet', '.'],
-    ['test', '-vet=off', '.'],
-  ]) {
-    const { code, stdout, stderr } = await run({ ...inModule, command: binary, args });
-    expect(code, stdout + stderr).toBe(0);
-  }
-});
 
 // A worker that waits for a core is late.
 const busyMachine = { retry: 4 };

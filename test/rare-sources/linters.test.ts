@@ -7,4 +7,4 @@ const tool = ['tool', '-modfile=../test/linters/go.mod'];
 test('staticcheck', () => runGo([...tool, 'staticcheck', ...withoutK6], quickly));
 
 // actionlint would also run linters for scripts if they are on PATH.
-test('actionlint', () => runGo([...tool, 'actionlint', '-shellcheck=', '-pyflakes=']));
+test('actionlint', () => runGo([...tool, 'actionlint', '-shellcheck=', '-pyflakes='], quickly));

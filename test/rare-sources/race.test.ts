@@ -20,8 +20,8 @@ const folder = sharedFolder();
 beforeAll(async () => {
   const { gcc } = await ensureTools(['gcc']);
   const args = ['test', '-vet=off', '-race', '-c', '-o', `${folder}/`];
-  const env = { ...quickly, CGO_ENABLED: '1', CC: gcc };
-  await runGo([...args, ...packages.map((path) => `./${path}`)], env);
+  const env = { ...quickly.env, CGO_ENABLED: '1', CC: gcc };
+  await runGo([...args, ...packages.map((path) => `./${path}`)], { ...quickly, env });
 }, 900_000);
 
 test('the tests of the engine', async () => {
