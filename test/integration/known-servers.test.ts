@@ -98,7 +98,7 @@ it('a token bucket has the right rate, and a burst after a pause', async () => {
   expect(seconds(seen)).toBeLessThan(0.2);
 });
 
-it('each of four uneven workers has the right share of connections', async () => {
+it('each of four uneven workers has the right share of connections', busyMachine, async () => {
   const load = await started('-workers 4 -service 2ms -uneven');
   const { perConnectionRps } = await load({
     connections: 200,
