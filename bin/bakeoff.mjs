@@ -8,6 +8,7 @@ import { accessSync, constants, existsSync, readFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { pathToFileURL } from 'node:url';
 import { installPackages, isCheckout, projectRoot } from './packages.mjs';
+import { helperIfThere, refusalForRoot, whoMayMake } from './trust.mjs';
 
 /** Node 20 cannot reserve memory for WebAssembly with 32 GB of address space; with 64 GB it can. */
 const leastAddressSpace = 64e9;
@@ -15,7 +16,10 @@ const leastAddressSpace = 64e9;
 /** A few times the size of one round's records. */
 const leastFileSize = 100e6;
 
-/** Returns a limit in bytes; Infinity if unlimited. @param {string} name the limit's name in /proc/self/limits */
+/** Node itself has some 25 open before a command begins. */
+const leastOpenFiles = 128;
+
+/** Returns a limit, in bytes if it is one of sizes; Infinity if unlimited. @param {string} name the limit's name in /proc/self/limits */
 function limitOf(name) {
   try {
     const limit = new RegExp(`^Max ${name} +(\\d+)`, 'm').exec(
@@ -44,10 +48,16 @@ function unsupported() {
   const fileSize = limitOf('file size');
   if (fileSize < leastFileSize)
     return `files may have ${fileSize} bytes here, and what a run records takes more: lift the limit with ulimit -f unlimited`;
+  const openFiles = limitOf('open files');
+  if (openFiles < leastOpenFiles)
+    return `${openFiles} files may be open at a time here, and a command needs more: raise the limit with ulimit -n 1024`;
+  const refusal = refusalForRoot(projectRoot) ?? unsafeTmpdir();
+  if (refusal !== undefined) return refusal;
   // Every process is started through these two programs. Busybox's versions lack some options.
-  if (spawnSync('setpriv', ['--pdeathsig', 'TERM', '--', 'taskset', '--version']).status !== 0) {
+  const [setpriv, taskset] = [helperIfThere('setpriv'), helperIfThere('taskset')];
+  const isThere = setpriv !== undefined && taskset !== undefined;
+  if (!isThere || !answers(setpriv, '--pdeathsig', 'TERM', '--', taskset, '--version'))
     return 'setpriv and taskset of util-linux are missing: install util-linux';
-  }
   try {
     // "/." makes the check fail for anything but a folder.
     accessSync(`${tmpdir()}/.`, constants.W_OK | constants.X_OK);
@@ -55,6 +65,17 @@ function unsupported() {
     return `no files can be written to ${tmpdir()}: make that folder, or name another one in TMPDIR`;
   }
   return undefined;
+}
+
+/** @param {string} program @param {string[]} words */
+const answers = (program, ...words) => spawnSync(program, words).status === 0;
+
+/** Why root's temporary files could be replaced by others. */
+function unsafeTmpdir() {
+  if (process.geteuid?.() !== 0) return undefined;
+  const problem = whoMayMake(tmpdir());
+  if (problem === undefined) return undefined;
+  return `root's temporary files are not safe in ${tmpdir()}: ${problem}; name another folder in TMPDIR, or make it sticky (chmod +t)`;
 }
 
 const compiledMain = `${projectRoot}dist/main.mjs`;

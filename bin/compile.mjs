@@ -37,6 +37,9 @@ export async function compiledCommands(projectRoot, keptMs = dayMs) {
   // A copy at another path, which may be read-only.
   if (content === contentNow) return main;
   const { build } = await import('esbuild');
+  const umask = process.umask(0o022);
+  // Where the umask is 0, as in some containers, other users could replace the commands.
+  process.umask(umask | 0o022);
   mkdirSync(dist, { recursive: true });
   // Another command may compile at the same time, to the same files. So each file is renamed into place, and the state comes
   // last.
@@ -56,6 +59,7 @@ export async function compiledCommands(projectRoot, keptMs = dayMs) {
     for (const name of [...names, 'state']) renameSync(join(fresh, name), join(dist, name));
     removeOld(dist, names, keptMs);
   } finally {
+    process.umask(umask);
     rmSync(fresh, { recursive: true, force: true });
   }
   return main;

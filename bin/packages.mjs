@@ -2,8 +2,10 @@
 import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { closeSync, existsSync, openSync, readFileSync } from 'node:fs';
+import { dirname } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import { foldersOf, helper } from './trust.mjs';
 
 /** Ends with a slash. */
 export const projectRoot = fileURLToPath(new URL('..', import.meta.url));
@@ -83,7 +85,7 @@ export async function installPackages(mayInstall = true) {
 /** Takes the shared lock, after any running `npm ci`. Closing the descriptor or ending this process releases the lock. */
 async function sharedLock() {
   const descriptor = openSync(projectRoot, 'r');
-  const child = spawn('flock', ['--shared', '3'], {
+  const child = spawn(helper('flock'), ['--shared', '3'], {
     stdio: ['ignore', 'ignore', 'ignore', descriptor],
   });
   await new Promise((resolve) => child.once('error', resolve).once('close', resolve));
@@ -98,7 +100,8 @@ const inUse = 75;
  * so an interrupted run leaves no stamp. Returns the exit code and npm's error output.
  */
 async function runNpm(stamp) {
-  const script = 'npm ci $3 && echo "$2" >"$1"';
+  // Where the umask is 0, as in some containers, other users could replace the packages.
+  const script = 'umask go-w; npm ci $3 --prefix "$4" && echo "$2" >"$1"';
   // Optional and dev packages are named, so that NODE_ENV or the user's npm settings don't exclude them. The log level is set
   // because npm inherits `npm run -s`. None of the packages needs its install script.
   const flags =
@@ -112,24 +115,28 @@ async function runNpm(stamp) {
     process.kill(process.pid, name);
   };
   for (const interrupt of interrupts) process.on(interrupt, forward);
+  const { kept } = foldersOf(`${dirname(process.execPath)}:${process.env.PATH ?? ''}`);
   const child = spawn(
-    'flock',
+    helper('flock'),
     [
       '--exclusive',
       '--nonblock',
       '--conflict-exit-code',
       String(inUse),
       projectRoot,
-      'sh',
+      helper('sh'),
       '-c',
       script,
       'sh',
       stampFile,
       stamp,
       flags,
+      // Else npm asks the parent folders whether they are the workspace's root.
+      projectRoot,
     ],
     {
       cwd: projectRoot,
+      env: { ...process.env, PATH: kept.join(':') },
       stdio: ['ignore', 'ignore', 'pipe'],
       detached: true,
     },

@@ -4,7 +4,6 @@ import {
   closeSync,
   constants,
   fstatSync,
-  lstatSync,
   mkdirSync,
   openSync,
   readdirSync,
@@ -16,7 +15,8 @@ import {
 } from 'node:fs';
 import { mkdtemp, readdir, realpath, rm, statfs } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { dirname, isAbsolute, join, relative, resolve, sep } from 'node:path';
+import { dirname, join, relative, sep } from 'node:path';
+import { onTheWay } from '../bin/trust.mjs';
 import { UserError, messageOf } from './errors.ts';
 
 /** The umask at bakeoff's start, for programs and files outside of bakeoff's folders. */
@@ -118,31 +118,17 @@ export async function requireSpace(
   );
 }
 
-/** The kernel's limit, see path_resolution(7). */
-const mostLinks = 40;
-
 /**
  * Opens a folder that a person names. Links of their own and of root's are followed. The caller closes the descriptor, below which
  * nothing else can be put in the folder's place.
  * @throws UserError that follows the name and a colon, or the file system's error
  */
 export function openFolder(name: string): number {
-  const left = resolve(name).split(sep).filter(Boolean);
   let place = '/';
-  for (let links = 0; left.length > 0;) {
-    const part = left.shift() as string;
-    const next = join(place, part);
-    const stats = lstatSync(next);
-    if (!stats.isSymbolicLink()) {
-      place = next;
-      continue;
-    }
-    if (stats.uid !== process.geteuid?.() && stats.uid !== 0)
+  for (const { place: next, stats } of onTheWay(name)) {
+    if (!stats.isSymbolicLink()) place = next;
+    else if (stats.uid !== process.geteuid?.() && stats.uid !== 0)
       throw new UserError(`${next} is a link of another user: name the folder that it leads to`);
-    if (++links > mostLinks) throw new UserError('there are too many links on the way to it');
-    const target = readlinkSync(next);
-    if (isAbsolute(target)) place = '/';
-    left.unshift(...target.split(sep).filter((segment) => segment !== '' && segment !== '.'));
   }
   const descriptor = openSync(place, folderFlags);
   if (readlinkSync(`/proc/self/fd/${descriptor}`) === place) return descriptor;

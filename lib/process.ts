@@ -1,29 +1,38 @@
 // Child processes. Every child starts here: in its own process group (Ctrl-C reaches the runner alone, which ends its children in
-// order), and with a parent-death signal (it ends even if the runner is killed).
+// order), and with a parent-death signal (it ends even if the runner is killed). No program is looked for in the user's PATH: npm puts
+// folders into it in which other users may write.
 import { execFile, spawn, type ChildProcess, type StdioOptions } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, openSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
+import type { Socket } from 'node:net';
+import { isAbsolute } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
+import { helper } from '../bin/trust.mjs';
 import { printable, UserError } from './errors.ts';
 import { namesIn, textOf, userUmask } from './files.ts';
 
+/** A program of the system with its first words, which becomes the command that follows and keeps its process id: `nsenter … --`. */
+export type Before = readonly [program: string, ...words: string[]];
+
 export interface ChildOptions {
+  /** A path; or the name of a program of the system, such as sh. */
   command: string;
   args: readonly string[];
-  /** A program that becomes the command and keeps its process id: `nsenter … --`. */
-  before?: readonly string[] | undefined;
+  before?: readonly Before[] | undefined;
   /** User to run as (needs root); all capabilities are dropped, but one that it `keeps`. Absent: the current user. */
   user?: (Pick<RunAs, 'uid' | 'gid'> & { keeps?: 'syslog' }) | undefined;
   /** Absent: all. */
   cpus?: readonly number[] | undefined;
-  /** For a `user` without links: the command is not started if another folder has come there. */
+  /** Entered as the `user`. */
   cwd?: string;
   env?: NodeJS.ProcessEnv | undefined;
   stdio?: StdioOptions;
+  /** Gets TERM if this process is killed, to end in order. Absent: KILL, which a stopped process takes too. */
+  orphanedBy?: 'TERM';
   /** The second signal spares it, as a database. Absent: it kills the group. */
-  onlyTerm?: boolean;
+  isSpared?: boolean;
 }
 
 /** A user of this machine that a command can run as. */
@@ -40,6 +49,8 @@ interface ChildExit {
 
 export interface Child {
   pid: number;
+  /** All words that it was started with; the command and its arguments come last. */
+  line: readonly string[];
   process: ChildProcess;
   exited: Promise<ChildExit>;
   hasExited(): boolean;
@@ -47,12 +58,13 @@ export interface Child {
   stop(graceMs?: number): Promise<void>;
 }
 
-const endsWithParent = ['--pdeathsig', 'TERM'];
-
-/** Words before a command that runs as this user. A change of user clears the parent-death signal (prctl(2)), so setpriv sets it again. */
-export const becoming = ({ uid, gid, keeps }: NonNullable<ChildOptions['user']>): string[] => [
+/** A program that becomes a command which runs as this user. A change of user clears the parent-death signal (prctl(2)), so setpriv sets it again. */
+export const becoming = (
+  { uid, gid, keeps }: NonNullable<ChildOptions['user']>,
+  orphanedBy = 'KILL',
+): Before => [
   'setpriv',
-  ...endsWithParent,
+  `--pdeathsig=${orphanedBy}`,
   `--reuid=${uid}`,
   `--regid=${gid}`,
   '--clear-groups',
@@ -65,27 +77,23 @@ export const becoming = ({ uid, gid, keeps }: NonNullable<ChildOptions['user']>)
   '--',
 ];
 
-/** Words before a command that becomes another user: root may have followed a new link to where that user may not go. */
-const stillAt = (folder = '/'): string[] => [
-  'sh',
-  '-c',
-  '[ "$(pwd -P)" = "$0" ] && exec "$@"; echo "another folder has come to $0" >&2; exit 1',
-  folder,
+/** The user enters the folder: root might follow a link to a place that is closed to that user. */
+const entering = (folder: string): Before => ['sh', '-c', 'cd "$0" && exec "$@"', folder];
+
+/** Restores the user's umask. */
+export const withUserUmask: readonly Before[] = [
+  ['sh', '-c', `umask ${userUmask.toString(8)}; exec "$@"`, 'sh'],
 ];
 
-/** A command prefix that restores the user's umask. */
-export const withUserUmask: readonly string[] = [
-  'sh',
-  '-c',
-  `umask ${userUmask.toString(8)}; exec "$@"`,
-  'sh',
-];
+/** The words of such programs, with their paths. */
+export const wordsOf = (programs: readonly Before[]): string[] =>
+  programs.flatMap(([program, ...words]) => [helper(program), ...words]);
 
 const usualGraceMs = 5000;
 
 const groups = new Set<number>();
 
-/** Kills all children with their groups, but those that are `onlyTerm`. */
+/** Kills all children with their groups, but those that are spared. */
 export function killChildren(): void {
   for (const group of groups) sendIfThere(-group, 'SIGKILL');
 }
@@ -120,27 +128,27 @@ let devNull: number | undefined;
 
 const emptyFile = (): number => (devNull ??= openSync('/dev/null', 'r+'));
 
+/** All words of a child's command line. */
+function lineOf(options: ChildOptions): string[] {
+  const { command, args, before = [], user, cpus, cwd, orphanedBy = 'KILL' } = options;
+  const programs: Before[] = [['setpriv', `--pdeathsig=${orphanedBy}`, '--']];
+  if (cpus !== undefined) programs.push(['taskset', '-c', cpus.join(',')]);
+  programs.push(...before);
+  if (user !== undefined) programs.push(becoming(user, orphanedBy));
+  if (user !== undefined && cwd !== undefined) programs.push(entering(cwd));
+  return [...wordsOf(programs), isAbsolute(command) ? command : helper(command), ...args];
+}
+
 /** Starts a child process. Throws if the command cannot be started. */
 export async function startChild(options: ChildOptions): Promise<Child> {
-  const pin = options.cpus === undefined ? [] : ['taskset', '-c', options.cpus.join(',')];
-  const child = spawn(
-    'setpriv',
-    [
-      ...endsWithParent,
-      '--',
-      ...pin,
-      ...(options.before ?? []),
-      ...(options.user === undefined ? [] : [...stillAt(options.cwd), ...becoming(options.user)]),
-      options.command,
-      ...options.args,
-    ],
-    {
-      cwd: options.cwd ?? (options.user === undefined ? undefined : '/'),
-      env: options.env,
-      stdio: closingInherited(options.stdio ?? ['ignore', 'pipe', 'pipe']),
-      detached: true,
-    },
-  );
+  const line = lineOf(options);
+  const [program = '', ...words] = line;
+  const child = spawn(program, words, {
+    cwd: options.user === undefined ? options.cwd : '/',
+    env: options.env,
+    stdio: closingInherited(options.stdio ?? ['ignore', 'pipe', 'pipe']),
+    detached: true,
+  });
   let gone = false;
   const exited = new Promise<ChildExit>((resolve) => {
     child.once('exit', (code, signal) => {
@@ -150,7 +158,7 @@ export async function startChild(options: ChildOptions): Promise<Child> {
   });
   await once(child, 'spawn');
   const pid = child.pid as number;
-  if (options.onlyTerm !== true) {
+  if (options.isSpared !== true) {
     groups.add(pid);
     void exited.then(() => groups.delete(pid));
   }
@@ -169,7 +177,21 @@ export async function startChild(options: ChildOptions): Promise<Child> {
     clearTimeout(timer);
   }
 
-  return { pid, process: child, exited, hasExited: () => gone, stop };
+  return { pid, line, process: child, exited, hasExited: () => gone, stop };
+}
+
+/** Has a shell continue a child's group if this process is killed: a stopped child takes no TERM. */
+export function continueWhenOrphaned({ pid, exited }: Child): void {
+  const script = 'trap "" HUP INT TERM; read -r ended || kill -CONT -- "-$0"';
+  const guard = spawn(helper('sh'), ['-c', script, String(pid)], {
+    cwd: '/',
+    stdio: closingInherited(['pipe', 'ignore', 'ignore']),
+    detached: true,
+  });
+  guard.unref();
+  guard.stdin?.on('error', () => undefined);
+  (guard.stdin as Socket | null)?.unref();
+  void exited.then(() => guard.stdin?.end('ended\n'));
 }
 
 /**
@@ -219,7 +241,7 @@ export async function weighSession(pid: number, nice: number): Promise<void> {
 
 /** Moves a running process with all its threads to these cores. */
 export async function pin(pid: number, cpus: readonly number[]): Promise<void> {
-  await promisify(execFile)('taskset', ['-a', '-c', '-p', cpus.join(','), String(pid)]);
+  await promisify(execFile)(helper('taskset'), ['-a', '-c', '-p', cpus.join(','), String(pid)]);
 }
 
 /** Signals a process, or a group by its negative number, unless it has ended. */

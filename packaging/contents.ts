@@ -2,7 +2,8 @@
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { isAbsolute, join } from 'node:path';
+import { helper } from '../bin/trust.mjs';
 
 /** Returns the output of a command, trimmed. @throws Error with the exit code */
 export function written(
@@ -13,7 +14,8 @@ export function written(
 ): string {
   const stdio = ['ignore', 'pipe', 'pipe'] as ['ignore', 'pipe', 'pipe'];
   const options = { cwd, encoding: 'utf8', env, stdio, maxBuffer: 2 ** 28 } as const;
-  return execFileSync(command, args, options).trim();
+  const program = isAbsolute(command) ? command : helper(command);
+  return execFileSync(program, args, options).trim();
 }
 
 /** A Go module that is linked into a program. */

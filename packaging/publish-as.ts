@@ -2,6 +2,7 @@
 import { execFileSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { helper } from '../bin/trust.mjs';
 import { UserError, usageError } from '../lib/errors.ts';
 import { findGo } from '../lib/setup/k6.ts';
 import { thisMachine } from '../lib/setup/machine.ts';
@@ -11,7 +12,7 @@ import { projectRoot } from '../lib/setup/paths.ts';
 const addressForm = /^github\.com\/[a-z\d]+(-[a-z\d]+)*\/(?!.*\.git$)[a-z\d]+([._-][a-z\d]+)*$/i;
 
 const git = (...args: string[]): string =>
-  execFileSync('git', args, { cwd: projectRoot, encoding: 'utf8' }).trimEnd();
+  execFileSync(helper('git'), args, { cwd: projectRoot, encoding: 'utf8' }).trimEnd();
 
 /** The place in the README for the `git clone` line, which needs the real address. */
 const cloneMark = '<!-- publish-as: git clone -->';

@@ -3,8 +3,8 @@ import { messageOf, remedyFor, UserError, unknownWord } from '../errors.ts';
 import type { Command } from '../feature.ts';
 import { features } from '../features.ts';
 import { Interrupted } from '../signals.ts';
-import { installVariable } from '../setup/machine.ts';
-import { typed } from '../setup/paths.ts';
+import { installVariable, useSafePath } from '../setup/machine.ts';
+import { requireOwnHome, typed } from '../setup/paths.ts';
 import { noInstall, printHelp } from './arguments.ts';
 import packageJson from '../../package.json' with { type: 'json' };
 
@@ -92,5 +92,7 @@ async function runCommand(
   }
   const command = Object.hasOwn(all, name) ? all[name] : undefined;
   if (command === undefined) throw unknownWord('command', name, Object.keys(all));
+  useSafePath();
+  requireOwnHome();
   return command.run(args);
 }

@@ -2,7 +2,7 @@
 import { join } from 'node:path';
 import { usageError } from '../errors.ts';
 import { features } from '../features.ts';
-import { requireClosedToOthers, writeWhole } from '../writing.ts';
+import { writeWhole } from '../writing.ts';
 import { readEnvironment, type Cores } from '../machine/cores.ts';
 import { expectToMeasure, oneRunAtATime } from '../machine/locks.ts';
 import { cpusOf, readProcessors } from '../machine/processors.ts';
@@ -36,7 +36,6 @@ import { runBeforeStart } from '../servers/before-start.ts';
 import { versionsOf } from '../servers/build.ts';
 import { isLoopback, type Answer } from '../servers/index.ts';
 import { thisMachine } from '../setup/machine.ts';
-import { bakeoffFolder } from '../setup/paths.ts';
 import { ensureTools, type ToolName } from '../setup/tools.ts';
 import type { RunOptions } from './run-options.ts';
 import {
@@ -109,7 +108,6 @@ export async function getTools(run: Run, servers: readonly ServerSpec[], options
   requirePermission(servers, options.hosts);
   await checkResultsFolder(options.out, leastBytes);
   await checkExports(options.exports);
-  requireClosedToOthers(bakeoffFolder, 'name another folder in BAKEOFF_HOME');
   const { signal, release } = takeSignals('ending the run in order; again to end it at once');
   run.onClose(() => {
     release();

@@ -1,6 +1,7 @@
 // A place apart from the machine's loopback, which a feature makes for one variant: its server and its load are inside.
 import type { LoadOptions } from '../k6/load-plan.ts';
 import type { Cores } from '../machine/cores.ts';
+import type { Before } from '../process.ts';
 import type { KernelSetting, Phase } from '../result/result.ts';
 import type { Load } from '../scenario/load.ts';
 import type { Page } from '../scenario/model.ts';
@@ -28,7 +29,7 @@ export interface PlannedEnclosure {
 export interface Enclosure {
   server: ServerSide;
   /** `enter` goes before the generator's command, `options` into its load. */
-  client: { enter: readonly string[]; options: LoadOptions };
+  client: { enter: readonly Before[]; options: LoadOptions };
   settings: Omit<KernelSetting, 'variants'>[];
   /** Returns a function that reads the CPU seconds of the enclosure's own programs so far, by the side whose cores they use. */
   watchCpu(): () => { server: number; generator: number };

@@ -5,7 +5,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { startLogged, weighSession, withoutVariables } from '../process.ts';
+import { startLogged, weighSession, withoutVariables, type Before } from '../process.ts';
 import { causeLine, lastLines } from '../program-logs.ts';
 import {
   k6Files,
@@ -67,7 +67,7 @@ export interface K6Options extends K6Load {
   binary: string;
   cpus: readonly number[];
   /** See ChildOptions. */
-  before?: readonly string[] | undefined;
+  before?: readonly Before[] | undefined;
   /** Raises its priority above everything else on its cores (needs root). */
   goesFirst?: boolean;
   /** Where samples go besides k6's record; null: nowhere. */

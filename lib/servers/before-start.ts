@@ -1,6 +1,7 @@
 // The person's own command before the servers start: --prepare, or a scenario's `prepare`. It comes from a command line or a scenario
 // file alone, so it runs as the caller, with all rights that the caller has.
 import { setTimeout as delay } from 'node:timers/promises';
+import { helper } from '../../bin/trust.mjs';
 import { inOneLine, UserError } from '../errors.ts';
 import { lastLine, startChild, type Child } from '../process.ts';
 import { shownCommand } from '../secrets.ts';
@@ -71,8 +72,9 @@ async function startIn(scratch: Scratch, command: string): Promise<Child> {
     const child = await startChild({
       command: 'sh',
       // Both outputs are one, so that their lines keep their order.
-      args: ['-c', 'exec sh -c "$1" 2>&1', 'sh', command],
+      args: ['-c', 'exec "$0" -c "$1" 2>&1', helper('sh'), command],
       before: scratch.enter,
+      orphanedBy: 'TERM',
       cwd,
       env: { ...process.env, PWD: cwd },
       stdio: ['ignore', 'pipe', 'ignore'],

@@ -1,7 +1,7 @@
 // Starts the server of a variant: nginx, h2o or nghttpd with its config, a command, or none at an address.
 import { mkdir, stat } from 'node:fs/promises';
 import { UserError } from '../errors.ts';
-import { startLogged } from '../process.ts';
+import { startLogged, type Before } from '../process.ts';
 import { boundLog, lastLines } from '../program-logs.ts';
 import type {
   AddressServer,
@@ -131,7 +131,7 @@ async function addressOf(
 const mostConfigLogBytes = 64e6;
 
 /** Goes before a command. Root's limit may be higher than its children may set it. */
-function limiting(fileLimit: number, { user }: Scratch): string[] {
+function limiting(fileLimit: number, { user }: Scratch): Before {
   const limits = [`--nofile=${fileLimit}:${fileLimit}`];
   if (user !== undefined) limits.push(`--nproc=${processesLimit()}:${processesLimit()}`);
   return ['prlimit', ...limits, '--'];
@@ -157,10 +157,11 @@ async function startPrepared(
   const { enclosure, cpus, signal, readyLimitMs = prepared.readyLimitMs } = options;
   signal.throwIfAborted();
   const logStart = await sizeOf(logFile);
-  const before = [...scratch.enter, ...(enclosure?.enter ?? []), ...limiting(fileLimit, scratch)];
-  const child = await startLogged({ ...its, before, cpus }, logFile, 'a');
+  const before = [...scratch.enter, ...(enclosure?.enter ?? []), limiting(fileLimit, scratch)];
+  const orphanedBy = 'TERM';
+  const child = await startLogged({ ...its, before, cpus, orphanedBy }, logFile, 'a');
   const { pid } = child;
-  const began = commandBegan(pid, [its.command, ...its.args], child.hasExited);
+  const began = commandBegan(child, 1 + its.args.length);
   scratch.led(pid);
   const who = `${about.name} (pid ${pid})`;
   const unbound = boundLog(logFile, isCommand ? undefined : mostConfigLogBytes);

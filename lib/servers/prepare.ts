@@ -7,7 +7,7 @@ import { lastLine, run, type RunAs } from '../process.ts';
 import { commandWords } from '../scenario/load/shell-words.ts';
 import type { CommandServer, ConfiguredServer, ServerName } from '../scenario/model.ts';
 import { pathsOf } from '../scenario/pages.ts';
-import { find, isExecutableFile, thisMachine } from '../setup/machine.ts';
+import { find, isExecutableFile, leftOutOfPath, thisMachine } from '../setup/machine.ts';
 import { fromCallersFolder } from '../setup/paths.ts';
 import { serverBuild } from './build.ts';
 import { machineCertificate } from './certificate.ts';
@@ -232,10 +232,14 @@ export async function prepareCommand(
 async function programIn(folder: string, program: string): Promise<string> {
   const isPath = program.includes('/');
   const file = isPath ? path.resolve(folder, program) : await find(program, thisMachine());
-  if (file === undefined)
+  if (file === undefined) {
+    const hidden = await leftOutOfPath(program);
     throw new UserError(
-      `there is no program ${program} on PATH: install it, or write its path (./${program})`,
+      hidden === undefined
+        ? `there is no program ${program} on PATH: install it, or write its path (./${program})`
+        : `${hidden} is not used, as other users may change its folder: write its path, or close the folder (chmod go-w)`,
     );
+  }
   if (await isExecutableFile(file)) return file;
   const remedy =
     isPath && folder !== path.dirname(file)

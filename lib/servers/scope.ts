@@ -7,7 +7,16 @@ import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { ifThere, namesIn, readIfThere, textOf } from '../files.ts';
 import { processIds, userOf } from '../proc-files.ts';
-import { becoming, run, startChild, withUserUmask, type RunAs } from '../process.ts';
+import { helperIfThere, systemPath } from '../../bin/trust.mjs';
+import {
+  becoming,
+  run,
+  startChild,
+  withUserUmask,
+  wordsOf,
+  type Before,
+  type RunAs,
+} from '../process.ts';
 import { cpuSecondsOf } from './cgroup.ts';
 import { processTree, statFields } from './usage.ts';
 
@@ -60,13 +69,14 @@ export async function openScope(folder: string, user?: RunAs) {
     await Promise.race([guard.exited, delay(endMs, undefined, { ref: false })]);
   }
 
-  const joining = cgroup === undefined ? [] : ['sh', '-c', joinCgroup, cgroup];
-  const marking = isMarked ? ['env', mark] : [];
-  const ofAnother = user === undefined ? [] : leavingKeys();
+  const enter: Before[] = [...withUserUmask];
+  if (cgroup !== undefined) enter.push(['sh', '-c', joinCgroup, cgroup]);
+  if (isMarked) enter.push(['env', mark]);
+  if (user !== undefined) enter.push(...leavingKeys());
   let ending: Promise<void> | undefined;
   return {
-    /** Words that go before a command of the server. */
-    enter: [...withUserUmask, ...joining, ...marking, ...ofAnother],
+    /** Goes before a command of the server. */
+    enter,
     processes,
     /** CPU seconds of all that has run in the scope, ended processes too; undefined if there is no control group that counts them. */
     cpuSeconds: () => (cgroup === undefined ? undefined : cpuSecondsOf(cgroup)),
@@ -86,16 +96,16 @@ const systemCalls = new Map([
 ]);
 
 /**
- * Words that begin a new session keyring (KEYCTL_JOIN_SESSION_KEYRING) before a command: root's, with root's keys, goes to children of
+ * Begins a new session keyring (KEYCTL_JOIN_SESSION_KEYRING) before a command: root's, with root's keys, goes to children of
  * any user. Of what is at hand everywhere only Perl makes this call; without Perl the keyring stays.
  */
-function leavingKeys(): string[] {
+function leavingKeys(): Before[] {
   const number = systemCalls.get(process.arch)?.keyctl;
-  if (number === undefined) return [];
+  const perl = helperIfThere('perl');
+  if (number === undefined || perl === undefined) return [];
   // Perl complains of a locale that is not installed.
-  const script = `command -v perl >/dev/null || exec "$@"
-PERL_BADLANG=0 exec perl -e 'delete $ENV{PERL_BADLANG}; syscall(${number}, 1, 0); exec { $ARGV[0] } @ARGV; die "$ARGV[0]: $!\n"' -- "$@"`;
-  return ['sh', '-c', script, 'sh'];
+  const script = `PERL_BADLANG=0 exec "$0" -e 'delete $ENV{PERL_BADLANG}; syscall(${number}, 1, 0); exec { $ARGV[0] } @ARGV; die "$ARGV[0]: $!\n"' -- "$@"`;
+  return [['sh', '-c', script, perl]];
 }
 
 /**
@@ -216,14 +226,16 @@ interface Ending {
 }
 
 function startEnding({ cgroup = '', user, mark, folder }: Ending) {
-  const becomes = user === undefined ? [] : [String(user.uid), ...becoming(user)];
+  const becomes = user === undefined ? [] : [String(user.uid), ...wordsOf([becoming(user)])];
   return startChild({
     command: 'sh',
     args: ['-c', endScript, 'sh', cgroup, mark, folder, ...becomes],
     cwd: '/',
-    env: { PATH: process.env.PATH },
+    env: { PATH: systemPath },
     stdio: ['pipe', 'ignore', 'ignore'],
-    onlyTerm: true,
+    // It traps TERM.
+    orphanedBy: 'TERM',
+    isSpared: true,
   });
 }
 

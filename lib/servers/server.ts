@@ -1,5 +1,5 @@
 // The types of servers: options of a start, a running server, a config that is ready to run, a kind of server.
-import type { ChildOptions, RunAs } from '../process.ts';
+import type { Before, ChildOptions, RunAs } from '../process.ts';
 import type {
   Overlay,
   LoadProfile,
@@ -137,7 +137,7 @@ export interface Prepared {
 
 /** In an enclosure, where nothing else listens. `enter` (`nsenter … --`) goes before a command. */
 export interface ServerSide extends Address {
-  enter: readonly string[];
+  enter: readonly Before[];
 }
 
 /** Values of the machine and the run for a config. All paths are absolute. The server's log is its standard error. */

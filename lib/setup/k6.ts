@@ -1,5 +1,6 @@
 // Builds k6 with the module of xk6-loadgen/, and delaylink beside it. Builds are kept under a hash of their sources.
 import { createHash } from 'node:crypto';
+import { existsSync } from 'node:fs';
 import {
   mkdir,
   open,
@@ -11,8 +12,8 @@ import {
   utimes,
   writeFile,
 } from 'node:fs/promises';
-import { createRequire } from 'node:module';
-import { dirname, join } from 'node:path';
+import { dirname, isAbsolute, join } from 'node:path';
+import { whoMayChange, whoMayMake } from '../../bin/trust.mjs';
 import { filesBelow, inOwnFolder, makeFolder, requireSpace } from '../files.ts';
 import { UserError } from '../errors.ts';
 import { withLock } from '../machine/locks.ts';
@@ -28,9 +29,9 @@ const buildBytes = 300e6;
 
 type Go = Awaited<ReturnType<typeof findGo>>;
 
-/** Go's environment: this module alone, and no download of another Go. */
+/** Go's environment: this module alone, with the flags that are in a build's hash alone, and no download of another Go. */
 export function goEnvironment(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
-  return { ...env, GOTOOLCHAIN: 'local', GOWORK: 'off', CGO_ENABLED: '0' };
+  return { ...env, GOTOOLCHAIN: 'local', GOWORK: 'off', CGO_ENABLED: '0', GOFLAGS: '-trimpath' };
 }
 
 /** Returns the first Go that is new enough for xk6-loadgen/go.mod. Throws UserError. */
@@ -42,13 +43,13 @@ export async function findGo(machine: Machine) {
     // An old Go fails beside a go.mod of a newer Go.
     const answer = await run({
       command: binary,
-      args: ['env', 'GOVERSION', 'GOARCH'],
+      args: ['env', 'GOVERSION', 'GOARCH', 'GOCACHE', 'GOMODCACHE'],
       cwd: '/',
       env: goEnvironment(machine.env),
     });
-    const [version, architecture] = answer.stdout.trim().split('\n');
+    const [version, architecture, ...caches] = answer.stdout.trim().split('\n');
     if (answer.code !== 0 || version === undefined || architecture === undefined) continue;
-    if (atLeast(version, needed)) return { binary, version, architecture };
+    if (atLeast(version, needed)) return { binary, version, architecture, caches };
     tooOld.push(`${binary} is ${version}`);
   }
   const problem = tooOld.length === 0 ? 'Go is missing' : `Go is too old (${tooOld.join(', ')})`;
@@ -72,7 +73,7 @@ export async function hashOfSources(folder: string, first = ''): Promise<string>
 /** Path of the k6 for the present sources, this Go and these flags. */
 export async function k6Path(
   machine: Machine,
-  go: Go,
+  go: Pick<Go, 'version' | 'architecture'>,
   flags: readonly string[] = quickFlags,
 ): Promise<string> {
   const first = `${go.version} ${go.architecture} ${JSON.stringify(flags)}\n`;
@@ -87,23 +88,23 @@ export const k6Package = (architecture: string): string =>
 /** File in such a package with the hash of its k6's sources. */
 export const sourcesFile = 'sources.sha256';
 
-/** The k6 of a package, if it is of these sources and whole. Prints why a package is of no use. */
+/** The k6 of a package, if nobody else may change it, and it is of these sources and whole. Prints why a package is of no use. */
 async function packagedK6(machine: Machine): Promise<string | undefined> {
   const name = k6Package(process.arch);
-  let path: string;
-  try {
-    const { resolve } = createRequire(join(machine.packagesFrom, 'package.json'));
-    path = join(dirname(resolve(`${name}/package.json`)), 'k6');
-  } catch {
-    return undefined;
-  }
+  const path = machine.packageFolders
+    .map((folder) => join(folder, name, 'k6'))
+    .find((file) => existsSync(file));
+  if (path === undefined) return undefined;
   const sources = await readFile(join(dirname(path), sourcesFile), 'utf8').catch(() => '');
   const isOfThese = sources.trim() === (await hashOfSources(machine.k6Sources));
+  const problem = whoMayChange(path);
   const isOfThisKind = (await programKind(path)) === (await programKind(process.execPath));
-  if (isOfThese && isOfThisKind && (await isWholeBuild(path))) return path;
+  const isUsable = isOfThese && isOfThisKind && problem === undefined;
+  if (isUsable && (await isWholeBuild(path))) return path;
   let why = 'is of other sources';
   if (isOfThese) why = 'is damaged, or may not run where it is (noexec)';
   if (!isOfThisKind) why = 'is of another architecture';
+  if (problem !== undefined) why = `may be changed by others (${problem})`;
   machine.progress.print(`k6 of the package ${name} ${why}: it is built instead`);
   return undefined;
 }
@@ -132,14 +133,29 @@ export async function lookForK6(
   const go = await findGo(machine);
   const path = await k6Path(machine, go);
   const isThere = await isWholeBuild(path);
+  requireOwn(isThere ? [path] : [machine.bakeoffFolder], 'BAKEOFF_HOME');
   if (!isThere && !machine.mayInstall)
     throw new UserError(
       'k6 is not built yet, and nothing may be installed or built: leave out --no-install and BAKEOFF_INSTALL=no once, or set K6_BIN to a k6 with k6/x/loadgen in it',
     );
-  if (!isThere) return { path, build: (signal) => build(machine, go, path, signal) };
+  if (!isThere) {
+    requireOwn(go.caches, 'GOCACHE and GOMODCACHE');
+    return { path, build: (signal) => build(machine, go, path, signal) };
+  }
   // The builds used last are kept. Another user cannot set the time.
   await utimes(path, new Date(), new Date()).catch(() => undefined);
   return { path };
+}
+
+/** Throws UserError if other users may change what is run or built from. @param variables that name other folders */
+function requireOwn(paths: readonly string[], variables: string): void {
+  for (const path of paths.filter(isAbsolute)) {
+    const problem = whoMayMake(path);
+    if (problem !== undefined)
+      throw new UserError(
+        `others may put a k6 of theirs into ${path}: ${problem}; name folders of your own in ${variables}`,
+      );
+  }
 }
 
 /** A full disk or a crash may have cut a program. */

@@ -1,9 +1,10 @@
 // The machine: its programs, its settings for set-up, and progress on its terminal.
 import { constants } from 'node:fs';
 import { access, stat } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
+import { foldersOf } from '../../bin/trust.mjs';
 import { UserError } from '../errors.ts';
-import { bakeoffFolder, projectRoot } from './paths.ts';
+import { bakeoffFolder, isInstalled, projectRoot } from './paths.ts';
 
 export type Machine = ReturnType<typeof thisMachine>;
 
@@ -22,8 +23,8 @@ export function thisMachine() {
     systemRoot: '/',
     bakeoffFolder,
     k6Sources: join(projectRoot, 'xk6-loadgen'),
-    /** The folder from which a package with a built k6 is looked for. */
-    packagesFrom: projectRoot,
+    /** Where a package with a built k6 may be: never in the folders above a checkout. */
+    packageFolders: isInstalled ? [join(projectRoot, 'node_modules'), dirname(projectRoot)] : [],
     progress: new Progress(),
   };
 }
@@ -35,6 +36,22 @@ function mayInstall(value: string | undefined): boolean {
   return false;
 }
 
+let leftOut: readonly string[] = [];
+
+/** Takes the folders out of this process's PATH that other users may change. Its children get the rest. */
+export function useSafePath(): void {
+  const folders = foldersOf(process.env['PATH']);
+  leftOut = folders.leftOut;
+  process.env['PATH'] = folders.kept.join(':');
+}
+
+/** A program that is in a folder which useSafePath has taken out; undefined if none has it. */
+export async function leftOutOfPath(command: string): Promise<string | undefined> {
+  for (const folder of leftOut)
+    if (await isExecutableFile(join(folder, command))) return join(folder, command);
+  return undefined;
+}
+
 export async function isExecutableFile(path: string): Promise<boolean> {
   try {
     await access(path, constants.X_OK);
@@ -44,12 +61,9 @@ export async function isExecutableFile(path: string): Promise<boolean> {
   }
 }
 
-/** Absolute paths of all executables of that name, in search order. */
+/** Absolute paths of all executables of that name, in search order; none in a folder that other users may change. */
 export async function findAll(command: string, machine: Machine): Promise<string[]> {
-  const folders = [
-    ...(machine.env.PATH ?? '').split(':').filter((folder) => folder.startsWith('/')),
-    ...machine.extraFolders,
-  ];
+  const folders = [...foldersOf(machine.env.PATH).kept, ...machine.extraFolders];
   const paths = [...new Set(folders)].map((folder) => join(folder, command));
   const executable = await Promise.all(paths.map(isExecutableFile));
   return paths.filter((_, index) => executable[index]);

@@ -1,12 +1,15 @@
 import { homedir } from 'node:os';
-import { basename, resolve, sep } from 'node:path';
+import { basename, dirname, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { whoMayMake } from '../../bin/trust.mjs';
+import { UserError } from '../errors.ts';
+import { userUmask } from '../files.ts';
 
 /** The folder of package.json, without a trailing slash. */
 export const projectRoot = resolve(fileURLToPath(new URL('../../', import.meta.url)));
 
 /** As a dependency, this folder may be read-only, and the next `npm ci` empties it. */
-const isInstalled = projectRoot.split(sep).includes('node_modules');
+export const isInstalled = basename(dirname(projectRoot)) === 'node_modules';
 
 /**
  * Keeps the k6 binary, InfluxDB's data and the certificate. BAKEOFF_HOME moves it. The projects of a user share that of an installed
@@ -15,6 +18,17 @@ const isInstalled = projectRoot.split(sep).includes('node_modules');
 export const bakeoffFolder = process.env.BAKEOFF_HOME
   ? fromCallersFolder(process.env.BAKEOFF_HOME)
   : usualFolder();
+
+/** As root: closes new files to changes by others. Throws UserError if others could put a program of theirs into bakeoff's folder. */
+export function requireOwnHome(): void {
+  if (process.geteuid?.() !== 0) return;
+  process.umask(userUmask | 0o022);
+  const problem = whoMayMake(bakeoffFolder);
+  if (problem !== undefined)
+    throw new UserError(
+      `root keeps no programs in ${bakeoffFolder}: ${problem}; name another folder in BAKEOFF_HOME`,
+    );
+}
 
 function usualFolder(): string {
   if (!isInstalled) return resolve(projectRoot, '.bakeoff');

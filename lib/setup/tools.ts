@@ -214,9 +214,11 @@ async function aptInstall(
       NEEDRESTART_SUSPEND: '1',
       LC_ALL: 'C.UTF-8',
     };
-    const update = await aptGet(['update'], env, signal);
+    const aptGet = await programOf('apt-get', machine);
+    const update = await runApt(aptGet, ['update'], env, signal);
     const install = async (...options: string[]): Promise<string> => {
-      const finished = await aptGet(
+      const finished = await runApt(
+        aptGet,
         ['install', '-y', '--no-install-recommends', '--no-remove', ...options, ...packages],
         env,
         signal,
@@ -245,7 +247,7 @@ async function aptInstall(
         await install();
       } finally {
         // After a failure or an interrupt, some packages may be set up.
-        await disableServices(added, env);
+        await disableServices(added, env, machine);
         if (textOf(policyFile) === policy) await rm(policyFile);
       }
     };
@@ -262,8 +264,15 @@ async function aptInstall(
   });
 }
 
+async function programOf(name: string, machine: Machine): Promise<string> {
+  const program = await find(name, machine);
+  if (program === undefined) throw new UserError(`${name} is missing on PATH`);
+  return program;
+}
+
 /** Waits while others hold apt-get's locks. apt-get itself waits for only some of them. */
-async function aptGet(
+async function runApt(
+  command: string,
   args: readonly string[],
   env: NodeJS.ProcessEnv,
   signal: AbortSignal,
@@ -276,11 +285,12 @@ async function aptGet(
   const deadline = performance.now() + lockPatienceSeconds * 1000;
   for (;;) {
     const finished = await run({
-      command: 'apt-get',
+      command,
       args: ['-qq', ...options, ...args],
       // perf may be installed while a run keeps its own files closed.
       before: withUserUmask,
       env,
+      orphanedBy: 'TERM',
       signal,
       stopWith: 'SIGINT',
     });
@@ -302,13 +312,19 @@ function errorLine(stderr: string): string {
   );
 }
 
-async function disableServices(packages: readonly string[], env: NodeJS.ProcessEnv): Promise<void> {
+async function disableServices(
+  packages: readonly string[],
+  env: NodeJS.ProcessEnv,
+  machine: Machine,
+): Promise<void> {
   if (packages.length === 0) return;
-  const { stdout } = await run({ command: 'dpkg-query', args: ['-L', ...packages], env });
+  const query = await programOf('dpkg-query', machine);
+  const { stdout } = await run({ command: query, args: ['-L', ...packages], env });
   const services = stdout.matchAll(
     /^(?:\/etc\/init\.d\/([^/\n]+)|(?:\/usr)?\/lib\/systemd\/system\/([^/@\n]+)\.service)$/gm,
   );
   // update-rc.d also disables the systemd unit, with and without systemctl.
+  const command = await programOf('update-rc.d', machine);
   for (const service of new Set([...services].map(([, script, unit = '']) => script ?? unit)))
-    await run({ command: 'update-rc.d', args: [service, 'disable'], env });
+    await run({ command, args: [service, 'disable'], env });
 }

@@ -23,7 +23,7 @@ import { machineName } from '../../lib/machine/locks.ts';
 import { command, nginx } from '../../lib/scenario/index.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
 import { find, thisMachine } from '../../lib/setup/machine.ts';
-import { run as runCommand } from '../../lib/process.ts';
+import { run as runCommand, wordsOf } from '../../lib/process.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
 import { ownFiles } from '../fixtures/own-files.ts';
 import { descendants, stillRunning, type Seen } from '../fixtures/processes.ts';
@@ -61,7 +61,7 @@ function runThere(args: readonly string[], serverHost = host, store: 'influx' | 
   return startCommand(
     [...args, '--store', store, '--server-host', serverHost.name],
     { ...home.env, [sshVariable]: serverHost.ssh },
-    serverHost.before,
+    wordsOf(serverHost.before),
   );
 }
 
@@ -249,7 +249,7 @@ it('get no unrequested installations', async () => {
 });
 
 it('are loaded only by hosts without another run', async () => {
-  const [before = '', ...args] = host.before;
+  const [before = '', ...args] = wordsOf(host.before);
   const script = [...node, join(projectRoot, 'test/fixtures/hold-lock.mts')];
   const other = spawn(before, [...args, ...script, machineName, 'scenario', 'other'], {
     cwd: projectRoot,
@@ -348,7 +348,7 @@ it('end when the connection is lost during a round', async () => {
 /** Opens the host from an empty network that only ssh can leave. */
 const sshAlone = (name: string) =>
   runCommand({
-    before: ['unshare', '--net'],
+    before: [['unshare', '--net']],
     command: process.execPath,
     args: ['--import', 'tsx', join(projectRoot, 'test/fixtures/ssh-alone.mts'), name],
   });

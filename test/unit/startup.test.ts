@@ -15,45 +15,46 @@ function processAt(words: readonly string[]) {
   return { proc, become };
 }
 
-const never = () => false;
+/** A process 7 that was started with these words. */
+const started = (line: readonly string[], hasExited = () => false) => ({
+  pid: 7,
+  line,
+  hasExited,
+});
+const line = ['/bin/setpriv', '--', '/bin/taskset', '-c', '1', '/bin/sh', '-c', 'exec "$@"', 'sh'];
+const command = ['/opt/app', 'server.js'];
 
 test.each([
-  ['itself', ['node', 'server.js']],
-  ['a script with its interpreter', ['/usr/bin/env', 'node', 'server.js']],
-  ['a server that changed its title', ['nginx: master process']],
-])('a process has become its command: %s', async (_, line) => {
-  const { proc } = processAt(line);
-  await expect(commandBegan(7, ['node', 'server.js'], never, proc)).resolves.toBeGreaterThan(0);
+  ['itself', command],
+  ['a script with its interpreter', ['/bin/sh', ...command]],
+  ['a server that changed its title', ['nginx: master process of some words']],
+])('a process has become its command: %s', async (_, now) => {
+  const { proc } = processAt(now);
+  const child = started([...line, ...command]);
+  await expect(commandBegan(child, 2, proc)).resolves.toBeGreaterThan(0);
 });
 
 test('programs before a command, and an empty line within exec, are not the command', async () => {
-  const { proc, become } = processAt(['setpriv', '--', 'taskset', '-c', '1', 'node', 'server.js']);
+  const all = [...line, ...command];
+  const { proc, become } = processAt(all);
   let looks = 0;
-  const after = [
-    ['taskset', '-c', '1', 'node', 'server.js'],
-    ['sh', '-c', 'exec "$@"', 'sh', 'node', 'server.js'],
-    [],
-    ['node', 'server.js'],
-  ];
-  const began = commandBegan(
-    7,
-    ['node', 'server.js'],
-    () => {
-      const line = after[looks++];
-      if (line !== undefined) become(line);
-      return false;
-    },
-    proc,
-  );
+  const after = [all.slice(2), all.slice(5), [], command];
+  const look = () => {
+    const now = after[looks++];
+    if (now !== undefined) become(now);
+    return false;
+  };
+  const began = commandBegan(started(all, look), 2, proc);
   await expect(began).resolves.toBeGreaterThan(0);
   expect(looks).toBe(4);
 });
 
 test('a process that ends before has no begin', async () => {
-  const { proc } = processAt(['setpriv', 'node']);
+  const { proc } = processAt(['/bin/setpriv', '/bin/node']);
   rmSync(join(proc, '7'), { recursive: true });
   let looks = 0;
-  await expect(commandBegan(7, ['node'], () => looks++ > 0, proc)).resolves.toBeUndefined();
+  const child = started(['/bin/setpriv', '/bin/node'], () => looks++ > 0);
+  await expect(commandBegan(child, 1, proc)).resolves.toBeUndefined();
 });
 
 test('a starting server is asked again after a hundredth of its time, 1 to 20 ms', () => {

@@ -5,6 +5,7 @@ import { mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { beforeEach, describe, expect, it, onTestFinished, test, vi } from 'vitest';
 import { byName } from '../../lib/present.ts';
+import { wordsOf } from '../../lib/process.ts';
 import { counterNames } from '../../lib/result/result.ts';
 import { addressFor } from '../../lib/servers/own/redirect.ts';
 import type { UpstreamAddress } from '../../lib/servers/ports.ts';
@@ -191,7 +192,7 @@ describe('processes that start and end between two look-ups', () => {
     onTestFinished(scratch.end);
     const burn = 'i=0; while [ $i -lt 3000 ]; do i=$((i+1)); done';
     const program = `while read count; do while [ $count -gt 0 ]; do sh -c '${burn}'; count=$((count-1)); done; echo; done`;
-    const [first = '', ...args] = [...scratch.enter, 'sh', '-c', program];
+    const [first = '', ...args] = [...wordsOf(scratch.enter), 'sh', '-c', program];
     const server = spawn(first, args, { stdio: ['pipe', 'pipe', 'inherit'] });
     const after = async (count: number) => {
       server.stdin.write(`${count}\n`);

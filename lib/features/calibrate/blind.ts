@@ -3,6 +3,7 @@ import { access, constants, writeFile } from 'node:fs/promises';
 import os from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { helper } from '../../../bin/trust.mjs';
 import { UserError } from '../../errors.ts';
 import { textOf } from '../../files.ts';
 import { counts, duration, effect } from '../../format.ts';
@@ -217,5 +218,6 @@ async function stopped(pids: readonly number[]): Promise<void> {
 
 /** A second of it. */
 async function busyLoop(cpus: readonly number[]): Promise<void> {
-  await run({ command: 'timeout', args: ['1', 'sh', '-c', 'while :; do :; done'], cpus });
+  const loop = [helper('sh'), '-c', 'while :; do :; done'];
+  await run({ command: 'timeout', args: ['1', ...loop], cpus });
 }

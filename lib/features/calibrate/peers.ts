@@ -1,5 +1,6 @@
 // The load generators that people know, with the commands that a user would run, and the run of one.
 import { join } from 'node:path';
+import { helper } from '../../../bin/trust.mjs';
 import { total } from '../../analysis/statistics.ts';
 import { UserError } from '../../errors.ts';
 import { textOf } from '../../files.ts';
@@ -258,12 +259,12 @@ export async function runGenerator(
   const script =
     'TIMEFORMAT="CPU %3U %3S"; ulimit -Sn hard; runs=$1; shift; ' +
     // & separates the arguments of one process from those of the next.
-    'all() { local words=() beside=(); for word; do if [ "$word" = "&" ]; then setpriv --pdeathsig TERM -- "${words[@]}" & beside+=($!); words=(); else words+=("$word"); fi; done; ' +
-    'setpriv --pdeathsig TERM -- "${words[@]}" || return; for pid in "${beside[@]}"; do wait "$pid" || return; done; }; ' +
+    'all() { local words=() beside=(); for word; do if [ "$word" = "&" ]; then setpriv --pdeathsig KILL -- "${words[@]}" & beside+=($!); words=(); else words+=("$word"); fi; done; ' +
+    'setpriv --pdeathsig KILL -- "${words[@]}" || return; for pid in "${beside[@]}"; do wait "$pid" || return; done; }; ' +
     'time for ((run = 0; run < runs; run++)); do all "$@" || exit; done';
   const commandOf = (processArgs: readonly string[]): string[] => [
-    ...(sharesCore ? ['chrt', '--batch', '0'] : []),
-    ...(shell === undefined ? [] : ['bash', '-o', 'pipefail', '-c', shell]),
+    ...(sharesCore ? [helper('chrt'), '--batch', '0'] : []),
+    ...(shell === undefined ? [] : [helper('bash'), '-o', 'pipefail', '-c', shell]),
     binary,
     ...processArgs,
     ...(stream?.out ?? []).flatMap((out) => ['--out', out]),

@@ -23,7 +23,7 @@ import { startServer, type StartedServer, type StartOptions } from '../../server
 import { freePort } from '../../servers/ports.ts';
 import { temporaryFolder } from '../../servers/scratch.ts';
 import type { RemoteSample } from '../../servers/remote.ts';
-import { Progress, installVariable, thisMachine } from '../../setup/machine.ts';
+import { Progress, installVariable, thisMachine, useSafePath } from '../../setup/machine.ts';
 import { projectRoot } from '../../setup/paths.ts';
 import { ensureTools } from '../../setup/tools.ts';
 import {
@@ -66,6 +66,7 @@ for (const name of ['SIGINT', 'SIGHUP', 'SIGPIPE'] as const) process.on(name, ()
 process.stdout.on('error', () => undefined);
 // The server's user must be able to read its files.
 process.umask(0o022);
+useSafePath();
 // A run may install only if its user allows it.
 process.env[installVariable] = 'no';
 writeShippedFiles();

@@ -6,7 +6,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { UserError, prefixed, printable } from '../../errors.ts';
 import { run, startChild } from '../../process.ts';
 import { commandWords, shellWord } from '../../scenario/load/shell-words.ts';
-import { findAll, thisMachine } from '../../setup/machine.ts';
+import { find, thisMachine } from '../../setup/machine.ts';
+import { fromCallersFolder } from '../../setup/paths.ts';
 import { wanted } from './messages.ts';
 
 /** The ssh command, like GIT_SSH_COMMAND: `ssh -p 2222 -i key`. */
@@ -37,6 +38,16 @@ function sshWords(): string[] {
   return prefixed(() => commandWords(configured, 0, homedir()), `${sshVariable}: `);
 }
 
+/** Throws UserError without ssh, or for a wrong BAKEOFF_SSH. */
+async function findSsh(host: string): Promise<{ program: string; words: string[] }> {
+  const [named = '', ...words] = sshWords();
+  const program = named.includes('/') ? fromCallersFolder(named) : await find(named, thisMachine());
+  if (program !== undefined) return { program, words };
+  throw new UserError(
+    `there is no ${named} here to reach ${host} with: install it (Debian: openssh-client), or name one in ${sshVariable}`,
+  );
+}
+
 /** The command that reaches a host as bakeoff does, with its port and key, for a person to type. */
 function byHand(host: string, ...command: string[]): string {
   return [...sshWords(), host, ...command].map(shellWord).join(' ');
@@ -44,7 +55,7 @@ function byHand(host: string, ...command: string[]): string {
 
 /** The addresses of a host's name here, by ssh's configuration; [] if unknown. */
 export async function addressesOf(host: string): Promise<string[]> {
-  const [command = '', ...words] = sshWords();
+  const { program: command, words } = await findSsh(host);
   const limit = { seconds: 5, message: 'ssh -G' };
   const asked = run({ command, args: [...words, '-G', '--', host], limit });
   const settings = await asked.catch(() => undefined);
@@ -61,11 +72,7 @@ export const usualLineBytes = 4e6;
 
 /** Runs a script there in sh. Throws UserError without ssh, or for a wrong BAKEOFF_SSH. */
 export async function connect(host: string, script: string) {
-  const [program = '', ...words] = sshWords();
-  if (!program.includes('/') && (await findAll(program, thisMachine())).length === 0)
-    throw new UserError(
-      `there is no ${program} here to reach ${host} with: install it (Debian: openssh-client), or name one in ${sshVariable}`,
-    );
+  const { program, words } = await findSsh(host);
   const child = await startChild({
     command: program,
     args: [...words, ...options, '--', host, `exec sh -c '${script.replaceAll("'", `'\\''`)}'`],

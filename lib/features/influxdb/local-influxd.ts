@@ -6,7 +6,14 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { messageOf, UserError } from '../../errors.ts';
 import { linkOf, makeFolder, makePrivateFolder, namesIn, textOf } from '../../files.ts';
 import { holder, lockFile, writeHolder } from '../../machine/locks.ts';
-import { pin, startLogged, weighSession, withoutVariables, type Child } from '../../process.ts';
+import {
+  continueWhenOrphaned,
+  pin,
+  startLogged,
+  weighSession,
+  withoutVariables,
+  type Child,
+} from '../../process.ts';
 import { lastLines } from '../../program-logs.ts';
 import { listensOn, loopbackAddress } from '../../servers/ports.ts';
 import { database, type Influx } from '../../influx/address.ts';
@@ -266,11 +273,20 @@ async function startInfluxd(
   const env = withoutVariables(process.env, 'INFLUXDB_');
   const args = ['run', '-config', configFile];
   const child = await startLogged(
-    { command: influxdBinary, args, cwd: folder, cpus, env, onlyTerm: true },
+    {
+      command: influxdBinary,
+      args,
+      cwd: folder,
+      cpus,
+      env,
+      orphanedBy: 'TERM',
+      isSpared: true,
+    },
     logFile,
     'a',
     lock,
   );
+  continueWhenOrphaned(child);
   writeHolder(lock, child.pid);
   const deadline = performance.now() + startTimeoutMs;
   return {

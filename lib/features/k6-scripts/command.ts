@@ -22,6 +22,7 @@ export function k6Command(args: readonly string[]): Promise<number> {
       before: withUserUmask,
       cwd: fromCallersFolder('.'),
       stdio: 'inherit',
+      orphanedBy: 'TERM',
     });
     const end = () => sendIfThere(child.pid, 'SIGTERM');
     signal.addEventListener('abort', end);

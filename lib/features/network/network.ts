@@ -5,15 +5,16 @@ import { open } from 'node:fs/promises';
 import { createInterface } from 'node:readline';
 import type { Writable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
+import { helperIfThere } from '../../../bin/trust.mjs';
 import { UserError } from '../../errors.ts';
 import type { Cores } from '../../machine/cores.ts';
-import { startChild, weighSession, lastLine, run } from '../../process.ts';
+import { startChild, weighSession, lastLine, run, type Before } from '../../process.ts';
 import type { NetworkUse } from '../../result/network-use.ts';
 import type { KernelSetting } from '../../result/result.ts';
 import type { NetworkSpec } from '../../scenario/model.ts';
 import { readLayers, type Layer } from '../../servers/config-files.ts';
 import type { ServerSide } from '../../servers/server.ts';
-import { find, type Machine } from '../../setup/machine.ts';
+import type { Machine } from '../../setup/machine.ts';
 
 type SettingOrder = Pick<KernelSetting, 'side' | 'name' | 'value'>;
 
@@ -68,7 +69,7 @@ export async function openNetwork(options: {
   const order = { toServer, toClient, cpus, settings: await settingsOf(spec), seed };
   signal.throwIfAborted();
   const caller = thisCaller();
-  const nice = caller.uid === 0 ? ['nice', '-n', String(linkNice)] : [];
+  const nice: Before[] = caller.uid === 0 ? [['nice', '-n', String(linkNice)]] : [];
   const child = await startChild({
     before: [...nice, ...makeNamespaces(caller)],
     command: binary,
@@ -227,24 +228,24 @@ export function thisCaller() {
 }
 
 /** Goes before a program that makes network namespaces; keeps its process id. */
-function makeNamespaces({ uid }: Caller): readonly string[] {
-  return uid === 0 ? [] : ['unshare', '--user', '--map-root-user', '--'];
+function makeNamespaces({ uid }: Caller): readonly Before[] {
+  return uid === 0 ? [] : [['unshare', '--user', '--map-root-user', '--']];
 }
 
 /** Goes before a command to run it in the namespace that process `maker` made; keeps its process id and user. */
-export function enterNetwork(caller: Caller, maker: number, netns: string): string[] {
+export function enterNetwork(caller: Caller, maker: number, netns: string): Before[] {
   const { uid, gid } = caller;
-  if (uid === 0) return ['nsenter', `--net=${netns}`, '--'];
+  if (uid === 0) return [['nsenter', `--net=${netns}`, '--']];
   // As root of the user namespace, the server would try to become nobody, and cannot.
-  const asItself = ['unshare', '--user', `--map-user=${uid}`, `--map-group=${gid}`, '--'];
-  return [...enterAsMaker(caller, maker, `--net=${netns}`), ...asItself];
+  const asItself: Before = ['unshare', '--user', `--map-user=${uid}`, `--map-group=${gid}`, '--'];
+  return [...enterAsMaker(caller, maker, `--net=${netns}`), asItself];
 }
 
 /** Goes before a command that opens sockets in the maker's namespaces; empty for root. */
-function enterAsMaker({ uid }: Caller, maker: number, ...more: string[]): string[] {
+function enterAsMaker({ uid }: Caller, maker: number, ...more: string[]): Before[] {
   // Without --preserve-credentials, nsenter changes the groups, which fails in this user namespace.
   const user = ['--preserve-credentials', `--user=/proc/${maker}/ns/user`];
-  return uid === 0 ? [] : ['nsenter', ...user, ...more, '--'];
+  return uid === 0 ? [] : [['nsenter', ...user, ...more, '--']];
 }
 
 /** Throws UserError if this machine does not allow networks, or the signal's reason. */
@@ -264,8 +265,7 @@ async function noNamespaces(
   signal: AbortSignal,
 ): Promise<string | undefined> {
   for (const command of ['unshare', 'nsenter'])
-    if ((await find(command, machine)) === undefined)
-      return `${command} is missing: install util-linux`;
+    if (helperIfThere(command) === undefined) return `${command} is missing: install util-linux`;
   const { code, stderr } = await run({
     before: makeNamespaces(caller),
     command: 'unshare',

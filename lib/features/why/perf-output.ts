@@ -184,7 +184,7 @@ async function* samplesIn(
   const child = await startChild({
     command: perf,
     args: ['script', '--no-inline', '-F', 'period,ip,sym,dso', '-i', '-'],
-    before: ['prlimit', `--data=${mostMemoryBytes}`, '--'],
+    before: [['prlimit', `--data=${mostMemoryBytes}`, '--']],
     user,
     env: perfEnvironment(),
     stdio: [samples, 'pipe', 'ignore'],

@@ -1,0 +1,240 @@
+// Which places this process may take programs, packages and builds from: those that nobody but root, its own user and the caller of sudo
+// may change. Whoever else could put a program into such a place would run it as this process's user. The first start needs this before
+// any package is installed, so this file is plain JavaScript.
+import {
+  accessSync,
+  constants,
+  existsSync,
+  lstatSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  realpathSync,
+  statSync,
+} from 'node:fs';
+import { delimiter, dirname, isAbsolute, join, resolve, sep } from 'node:path';
+
+/** The kernel's limit, see path_resolution(7). */
+const mostLinks = 40;
+
+/**
+ * Yields every folder and link that the kernel passes on the way to a path, and what is there. It follows links.
+ * @param {string} path
+ * @throws the file system's error
+ */
+export function* onTheWay(path) {
+  const left = resolve(path).split(sep).filter(Boolean);
+  let place = '/';
+  yield { place, stats: lstatSync(place) };
+  for (let links = 0; left.length > 0;) {
+    const next = join(place, left.shift() ?? '');
+    const stats = lstatSync(next);
+    yield { place: next, stats };
+    if (!stats.isSymbolicLink()) {
+      place = next;
+      continue;
+    }
+    if (++links > mostLinks) throw new Error('there are too many links on the way to it');
+    const target = readlinkSync(next);
+    if (isAbsolute(target)) place = '/';
+    left.unshift(...target.split(sep).filter((part) => part !== '' && part !== '.'));
+  }
+}
+
+/** @param {string} file */
+function linesOf(file) {
+  try {
+    return readFileSync(file, 'utf8').split('\n');
+  } catch {
+    return [];
+  }
+}
+
+function trustedUsers() {
+  const own = process.geteuid?.() ?? 0;
+  const users = new Set([0, own]);
+  // The caller of sudo may do all that root may.
+  const caller = process.env.SUDO_UID ?? '';
+  if (own === 0 && /^\d+$/.test(caller)) users.add(Number(caller));
+  // In a user namespace, the users outside of it are all shown as this one.
+  const outside = Number(linesOf('/proc/sys/kernel/overflowuid')[0]);
+  const isMapped = linesOf('/proc/self/uid_map').some((line) => {
+    const [first = NaN, , count = 0] = line.trim().split(/\s+/).map(Number);
+    return first <= outside && outside < first + count;
+  });
+  if (!isMapped) users.add(outside);
+  return users;
+}
+
+const trusted = trustedUsers();
+
+/** Whether a group has only trusted members. @param {number} gid */
+function isPrivateGroup(gid) {
+  if (gid === 0) return true;
+  const users = linesOf('/etc/passwd').map((line) => line.split(':'));
+  const group = linesOf('/etc/group')
+    .map((line) => line.split(':'))
+    .find(([, , id]) => Number(id) === gid);
+  if (group === undefined) return false;
+  const named = (group[3] ?? '').split(',').filter(Boolean);
+  const uidOf = (name) => Number(users.find(([user]) => user === name)?.[2]);
+  const primary = users.filter(([, , , id]) => Number(id) === gid).map(([, , uid]) => Number(uid));
+  return [...named.map(uidOf), ...primary].every((uid) => trusted.has(uid));
+}
+
+/** @param {string} place @param {import('node:fs').Stats} stats */
+function problemOf(place, stats) {
+  const { uid, gid, mode } = stats;
+  if (!trusted.has(uid)) return `${place} belongs to user ${uid}`;
+  // In a sticky folder nobody may replace files of others.
+  if (stats.isSymbolicLink() || (stats.isDirectory() && (mode & 0o1000) !== 0)) return undefined;
+  if ((mode & 0o002) !== 0) return `every user may write to ${place}`;
+  if ((mode & 0o020) !== 0 && !isPrivateGroup(gid))
+    return `the members of group ${gid} may write to ${place}`;
+  return undefined;
+}
+
+/**
+ * Says why somebody other than root, this user and the caller of sudo could put something else at a path, such as "/x belongs to user
+ * 1000". @returns {string | undefined} undefined if nobody could
+ * @param {string} path @throws the file system's error if nothing is there
+ */
+export function whoMayChange(path) {
+  for (const { place, stats } of onTheWay(path)) {
+    const problem = problemOf(place, stats);
+    if (problem !== undefined) return problem;
+  }
+  return undefined;
+}
+
+/** The same for a path of which only the beginning may be there. @param {string} path */
+export function whoMayMake(path) {
+  let existing = resolve(path);
+  while (!existsSync(existing)) existing = dirname(existing);
+  return whoMayChange(existing);
+}
+
+/** @param {string} path */
+function isSafe(path) {
+  try {
+    return whoMayChange(path) === undefined;
+  } catch {
+    return false;
+  }
+}
+
+/** @param {string} file */
+function isProgram(file) {
+  try {
+    accessSync(file, constants.X_OK);
+    return statSync(file).isFile();
+  } catch {
+    return false;
+  }
+}
+
+const systemFolders = [
+  '/usr/bin',
+  '/bin',
+  '/usr/sbin',
+  '/sbin',
+  '/usr/local/bin',
+  '/usr/local/sbin',
+  // NixOS has nothing else.
+  '/run/current-system/sw/bin',
+].filter(isSafe);
+
+/** A PATH of the system's folders, for shell scripts that root runs. */
+export const systemPath = systemFolders.join(delimiter);
+
+/**
+ * Splits a PATH into the folders that nobody else may change, and the others. npm puts `node_modules/.bin` of all parent folders into it.
+ * @param {string | undefined} path
+ */
+export function foldersOf(path) {
+  // This process is Node's own already.
+  const node = dirname(process.execPath);
+  const kept = [];
+  const leftOut = [];
+  for (const folder of (path ?? '').split(delimiter)) {
+    const isKept = folder === node || (isAbsolute(folder) && whoMayMake(folder) === undefined);
+    if (isKept) kept.push(folder);
+    else if (isAbsolute(folder)) leftOut.push(folder);
+  }
+  return { kept, leftOut };
+}
+
+/** @type {Map<string, string>} */
+const helpers = new Map();
+
+/**
+ * Returns the path of one of the system's programs, such as setpriv. It is looked for once, in folders that nobody else may change.
+ * @param {string} name
+ * @throws Error if it is not there
+ */
+export function helper(name) {
+  const path = helperIfThere(name);
+  if (path === undefined) throw new Error(`${name} is missing in ${systemPath}: install it`);
+  return path;
+}
+
+/** The same; undefined if it is not there. @param {string} name @returns {string | undefined} */
+export function helperIfThere(name) {
+  const known = helpers.get(name);
+  if (known !== undefined) return known;
+  const folders = [...systemFolders, ...foldersOf(process.env.PATH).kept];
+  const path = folders
+    .map((folder) => join(folder, name))
+    .find((file) => isProgram(file) && isSafe(file));
+  if (path !== undefined) helpers.set(name, path);
+  return path;
+}
+
+/** npm and Node look for these in all parent folders. */
+const readInParents = ['node_modules', 'package.json', '.npmrc'];
+
+/**
+ * Says in one line why root must not run the bakeoff of this folder; undefined if it may, and for other users.
+ * @param {string} projectRoot
+ * @returns {string | undefined}
+ */
+export function refusalForRoot(projectRoot) {
+  if (process.geteuid?.() !== 0) return undefined;
+  const root = realpathSync(projectRoot);
+  const problem = whoMayChange(root) ?? problemBelow(root);
+  if (problem !== undefined)
+    return `root does not run bakeoff in ${root}: ${problem}, and could so become root; move it, or close it with chown -R root and chmod -R go-w, or start it as another user`;
+  for (let folder = dirname(root); ; folder = dirname(folder)) {
+    for (const name of readInParents) {
+      const place = join(folder, name);
+      const stats = lstatSync(place, { throwIfNoEntry: false });
+      if (stats !== undefined && !trusted.has(stats.uid))
+        return `root does not run bakeoff in ${root}: ${place} belongs to user ${stats.uid}, and npm and Node read it too; remove it, or move bakeoff`;
+    }
+    if (folder === dirname(folder)) return undefined;
+  }
+}
+
+/** Of a checkout's folders, these have no code. */
+const withoutCode = new Set(['.git', '.bakeoff', 'results']);
+
+/** Looks at all folders with code. @param {string} root @returns {string | undefined} */
+function problemBelow(root) {
+  const folders = [root];
+  for (let folder = folders.pop(); folder !== undefined; folder = folders.pop()) {
+    const problem = problemOf(folder, lstatSync(folder));
+    if (problem !== undefined) return problem;
+    for (const entry of readdirSync(folder, { withFileTypes: true })) {
+      const isTop = folder === root;
+      if (isTop && withoutCode.has(entry.name)) continue;
+      const place = join(folder, entry.name);
+      if (entry.isDirectory()) folders.push(place);
+      // node_modules may be a link.
+      else if (isTop && entry.isSymbolicLink() && existsSync(place)) {
+        const behind = whoMayChange(place);
+        if (behind !== undefined) return behind;
+      }
+    }
+  }
+  return undefined;
+}
