@@ -1,12 +1,11 @@
 // The user of the real servers if root starts them, and the rights of an untrusted config.
 import { execFileSync, spawnSync } from 'node:child_process';
 import { readlinkSync } from 'node:fs';
-import { chmod, readFile, symlink, writeFile } from 'node:fs/promises';
+import { chmod, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { expect, it, vi } from 'vitest';
 import { machineCertificate } from '../../lib/servers/certificate.ts';
 import { userOf } from '../../lib/proc-files.ts';
-import { run } from '../../lib/process.ts';
 import { nginx } from '../../lib/scenario/index.ts';
 import type { ConfiguredServer } from '../../lib/scenario/model.ts';
 import type { StartedServer } from '../../lib/servers/index.ts';
@@ -120,20 +119,6 @@ asRoot('begins in the folder of its config where every user may go, else in its 
   expect(cwdOf(await startOwn(file))).toBe(folder);
   for (const [, spec] of servers)
     expect(cwdOf(await test.start(spec))).toMatch(/\/bakeoff-server-[^/]+\/temp$/);
-});
-
-asRoot('is not started where a link has come to the place of its folder', async () => {
-  const folder = await ownFiles({ 'private/file': '' });
-  const link = path.join(folder, 'link');
-  await symlink('private', link);
-  const user = { uid: 0x7000_0000, gid: 0x7000_0000 };
-  const ls = (cwd: string) => run({ command: 'ls', args: ['-A'], cwd, user });
-  expect(await ls(path.join(folder, 'private'))).toMatchObject({ code: 0, stdout: 'file\n' });
-  expect(await ls(link)).toMatchObject({
-    code: 1,
-    stdout: '',
-    stderr: `another folder has come to ${link}\n`,
-  });
 });
 
 asRoot('says in one line that its user may not read a key', async () => {

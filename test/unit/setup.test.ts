@@ -276,20 +276,22 @@ test('a limit on the address space is a one-line error', async () => {
   expect(await limited(64e9)).toMatchObject({ code: 0, stderr: '' });
 });
 
-test('a system without the required programs: a one-line error', () => {
-  const machine = testMachine();
-  const refusal = (env: NodeJS.ProcessEnv) =>
-    spawnSync(process.execPath, [program, '--help'], {
-      env: { ...process.env, ...env },
-      encoding: 'utf8',
-    }).stderr;
-  expect(refusal({ TMPDIR: '/no/such/folder' })).toBe(
+test('a temporary folder that is not there: a one-line error', () => {
+  const env = { ...process.env, TMPDIR: '/no/such/folder' };
+  const { stderr } = spawnSync(process.execPath, [program, '--help'], { env, encoding: 'utf8' });
+  expect(stderr).toBe(
     'no files can be written to /no/such/folder: make that folder, or name another one in TMPDIR\n',
   );
-  script(machine, 'setpriv', 'echo "setpriv: unrecognized option: pdeathsig" >&2; exit 1');
-  expect(refusal({ PATH: `${machine.binFolder}:${process.env.PATH}` })).toBe(
-    'setpriv and taskset of util-linux are missing: install util-linux\n',
-  );
+});
+
+test('a limit of open files that is too low: a one-line error', async () => {
+  const limited = (files: number) =>
+    run({ command: 'prlimit', args: [`--nofile=${files}`, process.execPath, program, '--help'] });
+  expect(await limited(40)).toMatchObject({
+    code: 1,
+    stderr: expect.stringMatching(/^40 files may be open at a time here, .* ulimit -n 1024\n$/),
+  });
+  expect(await limited(128)).toMatchObject({ code: 0, stderr: '' });
 });
 
 test('BAKEOFF_INSTALL must be yes or no', () => {

@@ -1,0 +1,257 @@
+// Programs, packages and folders that other users may change are not used.
+import { execFileSync, spawnSync } from 'node:child_process';
+import {
+  chmodSync,
+  chownSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it, onTestFinished, test, vi } from 'vitest';
+import { foldersOf, helper } from '../../bin/trust.mjs';
+import { run } from '../../lib/process.ts';
+import { hashOfSources, k6Package, k6Path, lookForK6, sourcesFile } from '../../lib/setup/k6.ts';
+import { thisMachine } from '../../lib/setup/machine.ts';
+import { projectRoot } from '../../lib/setup/paths.ts';
+import { source, testMachine } from '../fixtures/machine.ts';
+import { newFolder } from '../fixtures/new-folder.ts';
+import { start } from '../fixtures/node-process.ts';
+import { isRunning, stopWhole } from '../fixtures/processes.ts';
+
+const asRoot = it.runIf(process.geteuid?.() === 0);
+const stranger = 12_345;
+
+/** A folder of programs that leave a mark when they run. */
+function plantedIn(folder: string, ...names: readonly string[]): () => boolean {
+  const mark = join(folder, 'mark');
+  mkdirSync(folder, { recursive: true });
+  for (const name of names)
+    writeFileSync(join(folder, name), `#!/bin/sh\necho x >>${mark}\n`, { mode: 0o755 });
+  return () => existsSync(mark);
+}
+
+describe('PATH', () => {
+  asRoot('keeps the folders that nobody else may change', () => {
+    const folder = newFolder();
+    const ownedBy = (name: string, uid: number, mode: number) => {
+      const path = join(folder, name);
+      mkdirSync(path);
+      chownSync(path, uid, uid);
+      chmodSync(path, mode);
+      return path;
+    };
+    const own = ownedBy('own', 0, 0o755);
+    const strangers = ownedBy('strangers', stranger, 0o755);
+    const open = ownedBy('open', 0, 0o777);
+    const group = ownedBy('group', 0, 0o775);
+    chownSync(group, 0, stranger);
+    const link = join(folder, 'link');
+    symlinkSync(strangers, link);
+    const below = join(open, 'below');
+    mkdirSync(below);
+    const all = [own, strangers, open, group, link, below, '', 'node_modules/.bin', '.'];
+    expect(foldersOf(all.join(':'))).toEqual({
+      kept: [own],
+      leftOut: [strangers, open, group, link, below],
+    });
+  });
+
+  asRoot('keeps what the caller of sudo may change', () => {
+    const folder = newFolder();
+    chownSync(folder, stranger, 0);
+    const script = `import(${JSON.stringify(join(projectRoot, 'bin/trust.mjs'))}).then((trust) => console.log(trust.foldersOf(process.argv[1]).kept.length))`;
+    const kept = (env: NodeJS.ProcessEnv) =>
+      execFileSync(process.execPath, ['-e', script, folder], {
+        env: { ...process.env, ...env },
+        encoding: 'utf8',
+      });
+    expect(kept({})).toBe('0\n');
+    expect(kept({ SUDO_UID: String(stranger) })).toBe('1\n');
+  });
+
+  asRoot("has no helper of another user's", async () => {
+    const folder = newFolder();
+    const wasRun = plantedIn(folder, 'setpriv', 'taskset', 'sh', 'flock', 'renice');
+    chownSync(folder, stranger, stranger);
+    vi.stubEnv('PATH', `:${folder}:${process.env['PATH']}`);
+    onTestFinished(() => void vi.unstubAllEnvs());
+    const { code } = await run({ command: 'sh', args: ['-c', ':'], cwd: folder, cpus: [0] });
+    expect(code).toBe(0);
+    expect(helper('renice')).not.toContain(folder);
+    expect(
+      spawnSync(process.execPath, [join(projectRoot, 'bin/bakeoff.mjs'), '--version']).status,
+    ).toBe(0);
+    expect(wasRun()).toBe(false);
+  });
+});
+
+test('programs are started in one place, and none by its name', () => {
+  const starters = ['lib', 'bin', 'packaging'].flatMap((folder) =>
+    readdirSync(join(projectRoot, folder), { recursive: true, encoding: 'utf8' })
+      .filter((name) => /(?<!\.test)\.(?:ts|mjs|js)$/.test(name))
+      .map((name) => [join(folder, name), readFileSync(join(projectRoot, folder, name), 'utf8')])
+      .filter(([, text]) => /import \{[^}]*\} from 'node:child_process'/.test(text ?? '')),
+  ) as [string, string][];
+  expect(starters.map(([name]) => name).sort()).toEqual([
+    'bin/bakeoff.mjs',
+    'bin/packages.mjs',
+    'bin/prepare.mjs',
+    'lib/process.ts',
+    'packaging/contents.ts',
+    'packaging/publish-as.ts',
+  ]);
+  const byName = /\b(?:spawn|spawnSync|exec|execSync|execFile|execFileSync)\)?\(\s*['"`]/;
+  for (const [name, text] of starters) expect(text, name).not.toMatch(byName);
+});
+
+asRoot('a user enters the folder of its process, not root for it', async () => {
+  const folder = newFolder();
+  chmodSync(folder, 0o755);
+  for (const [name, mode] of [
+    ['open', 0o755],
+    ['closed', 0o700],
+  ] as const) {
+    mkdirSync(join(folder, name));
+    writeFileSync(join(folder, name, 'file'), '');
+    chmodSync(join(folder, name), mode);
+  }
+  symlinkSync('closed', join(folder, 'link'));
+  const user = { uid: stranger, gid: stranger };
+  const ls = (name: string) => run({ command: 'ls', args: [], cwd: join(folder, name), user });
+  expect(await ls('open')).toMatchObject({ code: 0, stdout: 'file\n' });
+  const { code, stdout } = await ls('link');
+  expect([code === 0, stdout]).toEqual([false, '']);
+});
+
+describe('a checkout', () => {
+  /** A copy of what starts first, in a folder of its own. */
+  function checkout() {
+    const above = newFolder();
+    const root = join(above, 'bakeoff');
+    cpSync(join(projectRoot, 'bin'), join(root, 'bin'), { recursive: true });
+    cpSync(join(projectRoot, 'package-lock.json'), join(root, 'package-lock.json'));
+    const command = [join(root, 'bin/bakeoff.mjs'), '--no-install', '--version'];
+    const says = (env: NodeJS.ProcessEnv = {}) =>
+      spawnSync(process.execPath, command, { encoding: 'utf8', env: { ...process.env, ...env } })
+        .stderr;
+    return { above, root, says };
+  }
+
+  const isAccepted = expect.stringMatching(/^the Node packages of package-lock\.json are not all/);
+
+  asRoot('below an open folder is not used by root', () => {
+    const { above, root, says } = checkout();
+    expect(says()).toEqual(isAccepted);
+    chmodSync(above, 0o777);
+    expect(says()).toMatch(
+      new RegExp(`^root does not run bakeoff in ${root}: every user may write to ${above}, .*\n$`),
+    );
+    chmodSync(above, 0o1777);
+    expect(says()).toEqual(isAccepted);
+    mkdirSync(join(root, 'lib'));
+    chmodSync(join(root, 'lib'), 0o777);
+    expect(says()).toMatch(/^root does not .*: every user may write to \S+\/lib, .*\n$/);
+    chmodSync(join(root, 'lib'), 0o755);
+    chownSync(join(root, 'bin'), stranger, stranger);
+    expect(says()).toMatch(/^root does not .*: \S+\/bin belongs to user 12345, .*\n$/);
+    expect(says({ SUDO_UID: String(stranger) })).toEqual(isAccepted);
+  });
+
+  asRoot.each(['node_modules', 'package.json', '.npmrc'])(
+    'below a %s of another user is not used by root',
+    (name) => {
+      const { above, says } = checkout();
+      chmodSync(above, 0o1777);
+      const planted = join(above, name);
+      if (name === 'node_modules') mkdirSync(planted);
+      else writeFileSync(planted, '{}');
+      expect(says()).toEqual(isAccepted);
+      chownSync(planted, stranger, stranger);
+      expect(says()).toMatch(
+        new RegExp(
+          `^root does not run bakeoff in \\S+: ${planted} belongs to user 12345, and npm .*\n$`,
+        ),
+      );
+    },
+  );
+
+  asRoot('writes no temporary files as root into an open folder', () => {
+    const { says } = checkout();
+    const folder = newFolder();
+    chmodSync(folder, 0o777);
+    expect(says({ TMPDIR: folder })).toMatch(
+      new RegExp(`^root's temporary files are not safe in ${folder}: every user may .*\n$`),
+    );
+  });
+});
+
+describe('k6', () => {
+  async function kept() {
+    const machine = testMachine();
+    source(machine, 'go.mod', 'module tiny\n\ngo 1.21\n');
+    const go = join(machine.binFolder, 'go');
+    writeFileSync(go, `#!/bin/sh\nprintf 'go1.26\\namd64\\n\\n\\n'\n`, { mode: 0o755 });
+    const path = await k6Path(machine, { version: 'go1.26', architecture: 'amd64' });
+    mkdirSync(join(path, '..'), { recursive: true });
+    writeFileSync(path, '#!/bin/sh\n', { mode: 0o755 });
+    writeFileSync(join(path, '../sizes.json'), '{"k6":10}');
+    return { machine, path };
+  }
+
+  asRoot('of another user is not run', async () => {
+    const { machine, path } = await kept();
+    expect(await lookForK6(machine)).toEqual({ path });
+    chownSync(path, stranger, stranger);
+    await expect(lookForK6(machine)).rejects.toThrow(
+      `others may put a k6 of theirs into ${path}: ${path} belongs to user 12345; name folders of your own in BAKEOFF_HOME`,
+    );
+  });
+
+  test('in an open folder is not run', async () => {
+    const { machine, path } = await kept();
+    chmodSync(machine.bakeoffFolder, 0o777);
+    await expect(lookForK6(machine)).rejects.toThrow(
+      `${path}: every user may write to ${machine.bakeoffFolder}; name`,
+    );
+  });
+
+  asRoot('of a package of another user is not run', async () => {
+    const { machine, path } = await kept();
+    const folder = join(machine.folder, 'node_modules', k6Package(process.arch));
+    mkdirSync(folder, { recursive: true });
+    cpSync(process.execPath, join(folder, 'k6'));
+    chmodSync(join(folder, 'k6'), 0o755);
+    writeFileSync(join(folder, sourcesFile), await hashOfSources(machine.k6Sources));
+    const { length } = readFileSync(process.execPath);
+    writeFileSync(join(folder, 'sizes.json'), JSON.stringify({ k6: length }));
+    expect(await lookForK6(machine)).toEqual({ path: join(folder, 'k6') });
+    chownSync(join(folder, 'k6'), stranger, stranger);
+    expect(await lookForK6(machine)).toEqual({ path });
+    expect(machine.printed()).toMatch(/may be changed by others \(\S+ belongs to user 12345\)/);
+  });
+
+  test('of a package is not looked for in the folders above a checkout', () => {
+    expect(thisMachine().packageFolders).toEqual([]);
+  });
+});
+
+test('a stopped process ends with a killed bakeoff', async () => {
+  const script = `
+    import { startChild } from './lib/process.ts';
+    const child = await startChild({ command: 'sleep', args: ['60'], stdio: 'ignore' });
+    console.log(child.pid);
+    setTimeout(() => {}, 60_000);`;
+  const runner = start(['--import', 'tsx', '--input-type=module', '-e', script], process.env);
+  const pid = await vi.waitFor(
+    () => Number(/^\d+\n$/.exec(runner.stdout())?.[0] ?? expect.fail()),
+    20_000,
+  );
+  await stopWhole(pid);
+  runner.process.kill('SIGKILL');
+  await vi.waitFor(() => expect(isRunning(pid)).toBe(false), 10_000);
+});
