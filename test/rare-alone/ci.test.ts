@@ -1,5 +1,5 @@
 // The steps of action.yml and the job of docs/ci.md, with the real nginx and k6.
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, expect, test } from 'vitest';
 import { parse } from 'yaml';
@@ -92,12 +92,15 @@ test('the GitLab job does the same', async () => {
     '#!/bin/sh\nfor word; do :; done; echo "$word" >>curled; for word; do case $word in body=\\<*) cat "${word#body=<}" >>curled; esac; done\n',
     { mode: 0o755 },
   );
-  mkdirSync(join(workspace, 'report'));
+  const files = join(home.folder, 'files');
+  mkdirSync(join(files, 'report'), { recursive: true });
+  cpSync(join(workspace, 'before'), join(files, 'before'), { recursive: true });
   const env = {
     ...process.env,
     ...home.env,
     PATH: `${bin}:${process.env['PATH']}`,
     BAKEOFF: projectRoot,
+    FILES: files,
     BAKEOFF_TOKEN: 'token',
     CI_API_V4_URL: 'https://example.org/api/v4',
     CI_PROJECT_ID: '1',

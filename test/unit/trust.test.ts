@@ -180,6 +180,16 @@ describe('a checkout', () => {
     },
   );
 
+  test('is started by npm without programs that lie in the folders above', () => {
+    const { above, root } = checkout();
+    for (const file of ['package.json', '.npmrc'])
+      cpSync(join(projectRoot, file), join(root, file));
+    const wasRun = plantedIn(join(above, 'node_modules/.bin'), 'sh', 'node', 'setpriv');
+    const args = ['run', '--silent', 'scenario', '--', '--no-install'];
+    expect(spawnSync('npm', args, { cwd: root, encoding: 'utf8' }).stderr).toEqual(isAccepted);
+    expect(wasRun()).toBe(false);
+  });
+
   asRoot('writes no temporary files as root into an open folder', () => {
     const { says } = checkout();
     const folder = newFolder();
