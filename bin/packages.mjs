@@ -115,7 +115,7 @@ async function runNpm(stamp) {
     process.kill(process.pid, name);
   };
   for (const interrupt of interrupts) process.on(interrupt, forward);
-  const { kept } = foldersOf(`${dirname(process.execPath)}:${process.env.PATH ?? ''}`);
+  const { kept } = foldersOf(`${process.env.PATH ?? ''}:${dirname(process.execPath)}`);
   const child = spawn(
     helper('flock'),
     [

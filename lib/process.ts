@@ -182,7 +182,7 @@ export async function startChild(options: ChildOptions): Promise<Child> {
 
 /** Has a shell continue a child's group if this process is killed: a stopped child takes no TERM. */
 export function continueWhenOrphaned({ pid, exited }: Child): void {
-  const script = 'trap "" HUP INT TERM; read -r ended || kill -CONT -- "-$0"';
+  const script = 'trap "" HUP INT TERM; read -r ended || kill -s CONT -- "-$0"';
   const guard = spawn(helper('sh'), ['-c', script, String(pid)], {
     cwd: '/',
     stdio: closingInherited(['pipe', 'ignore', 'ignore']),
