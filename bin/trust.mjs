@@ -147,21 +147,35 @@ const systemFolders = [
 /** A PATH of the system's folders, for shell scripts that root runs. */
 export const systemPath = systemFolders.join(delimiter);
 
+/** Whether programs of a folder in PATH are not run. @param {string} folder */
+function isLeftOut(folder) {
+  // This process is Node's own already.
+  if (folder === dirname(process.execPath)) return false;
+  // npm puts those of all parent folders into PATH. Others are the user's choice, but not root's.
+  const isNpms = folder.endsWith('/node_modules/.bin');
+  return (isNpms || process.geteuid?.() === 0) && whoMayMake(folder) !== undefined;
+}
+
 /**
- * Splits a PATH into the folders that nobody else may change, and the others. npm puts `node_modules/.bin` of all parent folders into it.
+ * Splits a PATH into the absolute folders whose programs are run, and those that other users may change.
  * @param {string | undefined} path
  */
 export function foldersOf(path) {
-  // This process is Node's own already.
-  const node = dirname(process.execPath);
   const kept = [];
   const leftOut = [];
   for (const folder of (path ?? '').split(delimiter)) {
-    const isKept = folder === node || (isAbsolute(folder) && whoMayMake(folder) === undefined);
+    const isKept = isAbsolute(folder) && !isLeftOut(folder);
     if (isKept) kept.push(folder);
     else if (isAbsolute(folder)) leftOut.push(folder);
   }
   return { kept, leftOut };
+}
+
+/** The path of a program that the user has on PATH; undefined if it is not there. @param {string} name */
+export function onPath(name) {
+  return foldersOf(process.env.PATH)
+    .kept.map((folder) => join(folder, name))
+    .find(isProgram);
 }
 
 /** @type {Map<string, string>} */
@@ -182,11 +196,10 @@ export function helper(name) {
 export function helperIfThere(name) {
   const known = helpers.get(name);
   if (known !== undefined) return known;
-  const folders = [...systemFolders, ...foldersOf(process.env.PATH).kept];
-  const path = folders
-    .map((folder) => join(folder, name))
-    .find((file) => isProgram(file) && isSafe(file));
-  if (path !== undefined) helpers.set(name, path);
+  const own = systemFolders.map((folder) => join(folder, name)).find(isProgram);
+  const path = own ?? onPath(name);
+  if (path === undefined || !isSafe(path)) return undefined;
+  helpers.set(name, path);
   return path;
 }
 

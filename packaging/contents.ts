@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { isAbsolute, join } from 'node:path';
-import { helper } from '../bin/trust.mjs';
+import { helper, onPath } from '../bin/trust.mjs';
 
 /** Returns the output of a command, trimmed. @throws Error with the exit code */
 export function written(
@@ -14,7 +14,7 @@ export function written(
 ): string {
   const stdio = ['ignore', 'pipe', 'pipe'] as ['ignore', 'pipe', 'pipe'];
   const options = { cwd, encoding: 'utf8', env, stdio, maxBuffer: 2 ** 28 } as const;
-  const program = isAbsolute(command) ? command : helper(command);
+  const program = isAbsolute(command) ? command : (onPath(command) ?? helper(command));
   return execFileSync(program, args, options).trim();
 }
 

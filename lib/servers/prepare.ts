@@ -233,11 +233,9 @@ async function programIn(folder: string, program: string): Promise<string> {
   const isPath = program.includes('/');
   const file = isPath ? path.resolve(folder, program) : await find(program, thisMachine());
   if (file === undefined) {
-    const hidden = await leftOutOfPath(program);
+    const leftOut = await leftOutOfPath(program);
     throw new UserError(
-      hidden === undefined
-        ? `there is no program ${program} on PATH: install it, or write its path (./${program})`
-        : `${hidden} is not used, as other users may change its folder: write its path, or close the folder (chmod go-w)`,
+      `there is no program ${program} on PATH${leftOut}: install it, or write its path (./${program})`,
     );
   }
   if (await isExecutableFile(file)) return file;

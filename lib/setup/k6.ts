@@ -20,7 +20,7 @@ import { withLock } from '../machine/locks.ts';
 import { present } from '../present.ts';
 import { run } from '../process.ts';
 import { causeLine } from '../program-logs.ts';
-import { type Machine, atLeast, findAll, isExecutableFile } from './machine.ts';
+import { type Machine, atLeast, findAll, isExecutableFile, leftOutOfPath } from './machine.ts';
 
 const buildsKept = 2;
 
@@ -52,7 +52,10 @@ export async function findGo(machine: Machine) {
     if (atLeast(version, needed)) return { binary, version, architecture, caches };
     tooOld.push(`${binary} is ${version}`);
   }
-  const problem = tooOld.length === 0 ? 'Go is missing' : `Go is too old (${tooOld.join(', ')})`;
+  const problem =
+    tooOld.length === 0
+      ? `Go is missing${await leftOutOfPath('go')}`
+      : `Go is too old (${tooOld.join(', ')})`;
   throw new UserError(
     `${problem}: k6 is built with Go ${needed} or newer, get it from https://go.dev/dl/, or set K6_BIN to a k6 with k6/x/loadgen in it`,
   );

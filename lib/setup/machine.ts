@@ -2,7 +2,7 @@
 import { constants } from 'node:fs';
 import { access, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { foldersOf } from '../../bin/trust.mjs';
+import { foldersOf, systemPath } from '../../bin/trust.mjs';
 import { UserError } from '../errors.ts';
 import { bakeoffFolder, isInstalled, projectRoot } from './paths.ts';
 
@@ -42,14 +42,16 @@ let leftOut: readonly string[] = [];
 export function useSafePath(): void {
   const folders = foldersOf(process.env['PATH']);
   leftOut = folders.leftOut;
-  process.env['PATH'] = folders.kept.join(':');
+  // An empty PATH would be the current folder.
+  process.env['PATH'] = folders.kept.join(':') || systemPath;
 }
 
-/** A program that is in a folder which useSafePath has taken out; undefined if none has it. */
-export async function leftOutOfPath(command: string): Promise<string | undefined> {
+/** Says that a program is in a folder which useSafePath has taken out, in words after "is missing"; '' if none has it. */
+export async function leftOutOfPath(command: string): Promise<string> {
   for (const folder of leftOut)
-    if (await isExecutableFile(join(folder, command))) return join(folder, command);
-  return undefined;
+    if (await isExecutableFile(join(folder, command)))
+      return ` (${join(folder, command)} is not used: other users may change its folder)`;
+  return '';
 }
 
 export async function isExecutableFile(path: string): Promise<boolean> {
@@ -61,7 +63,7 @@ export async function isExecutableFile(path: string): Promise<boolean> {
   }
 }
 
-/** Absolute paths of all executables of that name, in search order; none in a folder that other users may change. */
+/** Absolute paths of all executables of that name, in search order; none in a folder that foldersOf leaves out. */
 export async function findAll(command: string, machine: Machine): Promise<string[]> {
   const folders = [...foldersOf(machine.env.PATH).kept, ...machine.extraFolders];
   const paths = [...new Set(folders)].map((folder) => join(folder, command));

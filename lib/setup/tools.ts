@@ -11,7 +11,7 @@ import { withLock } from '../machine/locks.ts';
 import { lastLine, run, type Finished, withUserUmask } from '../process.ts';
 import { toItsEnd } from '../signals.ts';
 import { lookForK6 } from './k6.ts';
-import { type Machine, find, isExecutableFile, thisMachine } from './machine.ts';
+import { type Machine, find, isExecutableFile, leftOutOfPath, thisMachine } from './machine.ts';
 import { fromCallersFolder } from './paths.ts';
 
 export type ToolName = 'k6' | PackagedTool;
@@ -92,7 +92,7 @@ async function look(name: ToolName, machine: Machine): Promise<Looked> {
   if (machine.mayInstall && machine.isRoot && (await find('apt-get', machine)) !== undefined)
     return { install: name };
   throw new UserError(
-    `${name} is missing: ${await howToInstall(name, machine)}, or set ${variable} to its path`,
+    `${name} is missing${await leftOutOfPath(name)}: ${await howToInstall(name, machine)}, or set ${variable} to its path`,
   );
 }
 
