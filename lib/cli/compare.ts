@@ -13,7 +13,7 @@ import { readSides } from './sides.ts';
 import { requireNone, readRunOptions, runFlags, type RunOptions } from './run-options.ts';
 import { getTools, preparing, runPlan, takeMachine, withRun, type ReadyRun } from './run.ts';
 import { report, say, terminalOf } from './run-output.ts';
-import { tryOnce, type Tried } from './start-sides.ts';
+import { canBeApart, tryOnce, type Tried } from './start-sides.ts';
 import { printGroupedHelp, readArguments, type Flag } from './arguments.ts';
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
@@ -82,8 +82,8 @@ export async function compareCommand(args: readonly string[]): Promise<number> {
   return withRun(options, kinds, {}, async (run) => {
     const sides = sidesOf(given, asked, run.cores);
     const same = await sameSides(sides);
-    const planOf = (scenario: Scenario) =>
-      makePlan(scenario, scenario.variants, run.cores, { ...options, exact: false });
+    const planOf = (scenario: Scenario, ownLoopbacks = false) =>
+      makePlan(scenario, scenario.variants, run.cores, { ...options, exact: false, ownLoopbacks });
     // What cannot be planned is refused before anything is installed or started; the answers of the sides complete the plan.
     planOf(scenarioOf(sides, same, called));
     const servers = sides.map(({ server }) => server);
@@ -92,7 +92,7 @@ export async function compareCommand(args: readonly string[]): Promise<number> {
     const comparable = flags.has('allow-different-bodies') ? tried.map(withoutHash) : tried;
     const comparison = comparisonOf(comparable, same, called);
     sayDifferences(comparison, asked.notes, options);
-    const draft = planOf(comparison.scenario);
+    const draft = planOf(comparison.scenario, await canBeApart(tried, ready, options));
     const storing = await takeMachine(ready, draft, options);
     const outcome = await runPlan(storing, draft, options, [], answersOf(draft, tried));
     return report(outcome, options);

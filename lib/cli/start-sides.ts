@@ -1,7 +1,10 @@
 // Starts sides before there is a plan: their answers are part of it.
 import { rm } from 'node:fs/promises';
+import { isDeepStrictEqual } from 'node:util';
 import { UserError } from '../errors.ts';
 import { present } from '../present.ts';
+import type { Enclosure } from '../runner/enclosure.ts';
+import { openOwnLoopback } from '../runner/own-loopback.ts';
 import type { RunContext } from '../runner/plan.ts';
 import {
   answerOfAll,
@@ -11,6 +14,8 @@ import {
   type Answer,
   type RunningServer,
 } from '../servers/index.ts';
+import { isConfigured } from '../scenario/variants.ts';
+import type { RunOptions } from './run-options.ts';
 import type { Side } from './side-loads.ts';
 import type { ReadyRun } from './run.ts';
 
@@ -22,8 +27,8 @@ export interface Tried extends Side {
   redirections: readonly string[];
 }
 
-/** Starts a side, requests its page, and ends the side. Throws UserError with the side's name. */
-export async function tryOnce(side: Side, run: Place): Promise<Tried> {
+/** Starts a side, on the machine's loopback or in the enclosure, requests its page, and ends the side. Throws UserError with the side's name. */
+export async function tryOnce(side: Side, run: Place, enclosure?: Enclosure): Promise<Tried> {
   const { given, source, server: spec } = side;
   const { tools, machines, cores, signal } = run;
   const folder = await temporaryFolder();
@@ -35,11 +40,13 @@ export async function tryOnce(side: Side, run: Place): Promise<Tried> {
       cpus: cores.serverCpus,
       workers: workersFor(spec, cores.serverCpus.length, false),
       ...checkOf(side),
+      ...present({ enclosure: enclosure?.server }),
       signal,
     });
+    const check = { ...checkOf(side), anyLength: true } as const;
     const [answer, offered] = await Promise.all([
-      answerOfAll(server, { ...checkOf(side), anyLength: true }, signal),
-      encodingOffered(server, side, signal),
+      answerOfAll(server, check, signal, enclosure?.server.enter),
+      enclosure === undefined ? encodingOffered(server, side, signal) : undefined,
     ]);
     const { redirections } = server;
     return { ...side, answer, ...present({ offered }), redirections };
@@ -54,6 +61,49 @@ export async function tryOnce(side: Side, run: Place): Promise<Tried> {
     await server?.stop();
     await rm(folder, { recursive: true, force: true });
   }
+}
+
+/**
+ * Whether all sides can be measured in loopbacks of their own: as root, with configs that answer there as on the machine's loopback, since
+ * they ask nothing that listens there.
+ */
+export async function canBeApart(
+  sides: readonly Tried[],
+  run: Place,
+  { machines }: Pick<RunOptions, 'machines'>,
+): Promise<boolean> {
+  if (process.geteuid?.() !== 0 || machines !== undefined) return false;
+  const areConfigs = sides.every(
+    ({ server, redirections }) => isConfigured(server) && !redirections.some(asksMachine),
+  );
+  if (!areConfigs) return false;
+  for (const side of sides) if (!(await answersApart(side, run))) return false;
+  return true;
+}
+
+/** Whether a redirection names a backend that listens on the machine's loopback (redirect.ts, ways-out.ts). */
+const asksMachine = (line: string): boolean =>
+  /: what runs there is (?:loaded|asked) too$|, which answers in place of a backend$/.test(line) &&
+  !/ (?:\w+:\/\/)?unix:/.test(line);
+
+async function answersApart(side: Tried, run: Place): Promise<boolean> {
+  let loopback: Enclosure | undefined;
+  try {
+    loopback = await openOwnLoopback(run.signal);
+    const { answer } = await tryOnce(side, run, loopback);
+    return isDeepStrictEqual(lookOf(answer), lookOf(side.answer));
+  } catch (error) {
+    run.signal.throwIfAborted();
+    if (!(error instanceof UserError)) throw error;
+    return false;
+  } finally {
+    await loopback?.stop();
+  }
+}
+
+/** The parts of an answer that would change if the code behind it missed a service. Pages with dates differ in their hashes too. */
+function lookOf({ status, bytes, encoding, type, each }: Answer) {
+  return [status, bytes, encoding, type, each?.map((one) => [one.status, one.bytes])];
 }
 
 type Place = Pick<ReadyRun, 'cores' | 'signal' | 'tools'> & Pick<RunContext, 'machines'>;

@@ -38,7 +38,7 @@ export function expectedOf({
 /** What k6 loads: the URL of the page, and the server's processes, if they run here. */
 export interface Target {
   url: string;
-  /** The load's options in an enclosure; undefined on loopback. */
+  /** The load's options in an enclosure; undefined on the machine's loopback. */
   enclosed?: LoadOptions | undefined;
   processes?: readonly number[] | undefined;
 }
@@ -92,14 +92,15 @@ export function loadPlanFor(
 }
 
 function sideOptions(
-  { variant, load, page }: PlannedVariant,
+  planned: PlannedVariant,
   target: Target,
   cores: Cores,
   phase: number,
 ): SideOptions {
+  const { variant, load, page } = planned;
   return {
     ...loadOptions(load, target, page),
-    ...present({ spin: maySpin(cores, load, target) || undefined, cpuOf: target.processes }),
+    ...present({ spin: maySpin(cores, planned) || undefined, cpuOf: target.processes }),
     tags: {
       variant: variant.name,
       server: programOf(variant.server),
@@ -128,10 +129,10 @@ function longestPhaseSeconds({ load, page, enclosure }: PlannedVariant): number 
  * Whether threads may spin: not if server, enclosure or QUIC need their cores, nor at a rate, at which a spinning thread delays the
  * others.
  */
-function maySpin(cores: Cores, load: Load, { enclosed }: Target): boolean {
+function maySpin(cores: Cores, { load, enclosure }: PlannedVariant): boolean {
   return (
     !isAtRate(load) &&
-    enclosed === undefined &&
+    enclosure === undefined &&
     load.protocol !== 'h3' &&
     !sharesCores(cores) &&
     load.threads <= generatorCores(cores)

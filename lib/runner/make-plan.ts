@@ -54,6 +54,8 @@ export interface PlanOptions
   rounds?: number;
   /** Conditions of the exit code; a plan with too few rounds for a verdict is then refused. */
   failIf?: { gates?: readonly { metric?: Metric }[] };
+  /** Sides that are compared by their start-up stay on the machine's loopback. */
+  ownLoopbacks?: boolean;
   /** All servers run already, whatever the scenario says of them. */
   atAddresses?: true;
   /** The flags of the command by name, for features. */
@@ -84,6 +86,8 @@ export function makePlan(
   for (const planned of variants) requireOpenFiles(planned, cores, limits);
   const looks = looksOf(options, scenario.rounds ?? stepped?.rounds);
   const { quick, exact, precision, maxTimeSeconds, metric, keepSecrets } = options;
+  const alsoAsked = alsoAskedBy(options);
+  const isTimed = [metric, ...(alsoAsked ?? [])].includes('startup');
   const planned: PlanDraft = {
     ...subject,
     groups: groupsOn(cores, scenario, variants, limits),
@@ -98,8 +102,9 @@ export function makePlan(
       maxTimeSeconds,
       precision,
       metric,
-      alsoAsked: alsoAskedBy(options),
+      alsoAsked,
       keepSecrets,
+      ownLoopbacks: (options.ownLoopbacks && !isTimed) || undefined,
       prepare: options.prepare ?? scenario.prepare,
     }),
   };

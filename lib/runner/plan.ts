@@ -64,6 +64,8 @@ export interface Plan {
   stepped?: SteppedLoad;
   quick: boolean;
   exact: boolean;
+  /** Each side's server and load are in a loopback of the side's own, instead of the machine's. */
+  ownLoopbacks?: true;
   /** A command for the shell before the servers start, in each round. */
   prepare?: string;
   /** load.json has credentials and bodies as they are sent. */
@@ -281,7 +283,7 @@ export interface RunContext extends RunBase {
 export interface Stage {
   planned: PlannedVariant;
   server: RunningServer;
-  /** undefined on loopback. */
+  /** undefined on the machine's loopback. */
   enclosure: Enclosure | undefined;
   /** Of the server; absent where it is not known, or nobody asked for it, so that all sides start at once. */
   startupMs?: number;

@@ -29,6 +29,7 @@ import {
   requireSound,
 } from './disturbance.ts';
 import type { Enclosure } from './enclosure.ts';
+import { openOwnLoopback } from './own-loopback.ts';
 import { asRoundFailure, StillCold } from './failures.ts';
 import {
   orderOfRound,
@@ -272,7 +273,7 @@ function withLength(page: Page, first: Answer | undefined): Page {
 }
 
 async function openStage(
-  { plan: { cores, exact }, tools, signal, machines, folder: runFolder }: RunContext,
+  { plan: { cores, exact, ownLoopbacks }, tools, signal, machines, folder: runFolder }: RunContext,
   planned: PlannedVariant,
   round: number,
   answers: Attempt['answers'],
@@ -288,6 +289,7 @@ async function openStage(
   };
   try {
     enclosure = await planned.enclosure?.open({ k6: tools.k6, round, cores, signal });
+    if (ownLoopbacks) enclosure ??= await openOwnLoopback(signal);
     server = await machines.start(serverSpec, {
       ...asked,
       binaries: tools.servers,

@@ -3,7 +3,7 @@ import { UserError } from '../../errors.ts';
 import type { ReadyRun } from '../../cli/run.ts';
 import type { RunOptions } from '../../cli/run-options.ts';
 import type { Side } from '../../cli/side-loads.ts';
-import { tryOnce } from '../../cli/start-sides.ts';
+import { canBeApart, tryOnce } from '../../cli/start-sides.ts';
 import type { PlanDraft } from '../../runner/plan.ts';
 import type { ConfiguredServer } from '../../scenario/model.ts';
 import { pathsOf } from '../../scenario/pages.ts';
@@ -39,6 +39,7 @@ export async function tryKnobs(
   const { signal } = run;
   const coreCount = run.cores.serverCpus.length;
   const tried = await tryOnce(side, run);
+  const ownLoopbacks = await canBeApart([tried], run, options);
   const page: Tested['page'] = { ...side.page, bodyBytes: Math.round(tried.answer.bytes) };
   const asItIs: AsItIs = { given, server, load, page };
   const config = await overlayTarget(ownConfig, {
@@ -98,7 +99,12 @@ export async function tryKnobs(
         isLook ? { ...asItIs, load: { ...load, warmupSeconds } } : asItIs,
         some,
         run.cores,
-        { ...(isLook ? { durationSeconds: lookSeconds } : {}), ...options, exact: false },
+        {
+          ...(isLook ? { durationSeconds: lookSeconds } : {}),
+          ...options,
+          exact: false,
+          ownLoopbacks,
+        },
       );
     },
   };

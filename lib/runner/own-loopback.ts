@@ -1,0 +1,88 @@
+// A loopback of its own for a side whose config may have code: a network namespace with lo alone, from which the code reaches neither
+// the other sides nor services of this machine.
+import type { ChildProcessWithoutNullStreams } from 'node:child_process';
+import { once } from 'node:events';
+import { accessSync, constants, readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { UserError } from '../errors.ts';
+import { readIfThere } from '../files.ts';
+import { lastLine, startChild } from '../process.ts';
+import { loopbackAddress } from '../servers/ports.ts';
+import type { Enclosure } from './enclosure.ts';
+
+/** As long as a free port of this machine, since answers may contain it. */
+const port = 20_000;
+
+/** Brings lo up, sets the kernel settings of its input (a line with the file, then one with the value), and holds the namespace. */
+const holdScript = `
+  ip link set lo up || exit
+  while IFS= read -r file && [ -n "$file" ] && IFS= read -r value; do
+    echo "$value" >"$file"
+  done 2>/dev/null
+  echo ready
+  read -r end`;
+
+/** Opens a loopback of a side's own, with the kernel settings of this machine's. Throws UserError if there can be none (it takes root), or the signal's reason. */
+export async function openOwnLoopback(signal: AbortSignal): Promise<Enclosure> {
+  signal.throwIfAborted();
+  const child = await startChild({
+    command: 'unshare',
+    args: ['--net', '--', 'sh', '-c', holdScript],
+    stdio: ['pipe', 'pipe', 'pipe'],
+  });
+  const { stdin, stdout, stderr } = child.process as ChildProcessWithoutNullStreams;
+  let errors = '';
+  stderr.setEncoding('utf8').on('data', (text: string) => {
+    errors = (errors + text).slice(-2000);
+  });
+  const ended = once(child.process, 'close').then(
+    () => `the loopback of its own (pid ${child.pid}) ended: ${lastLine(errors)}`,
+  );
+  let isStopped = false;
+  const stop = async () => {
+    isStopped = true;
+    await child.stop();
+  };
+  stdin.on('error', () => undefined).write(`${settingsHere().join('\n')}\n\n`);
+  const failure = await Promise.race([once(stdout, 'data').then(() => undefined), ended]);
+  if (failure !== undefined) throw new UserError(failure);
+  if (signal.aborted) await stop();
+  signal.throwIfAborted();
+  const netns = `/proc/${child.pid}/ns/net`;
+  return {
+    server: { address: loopbackAddress, port, enter: ['nsenter', `--net=${netns}`, '--'] },
+    client: { enter: [], options: { netns } },
+    settings: [],
+    watchCpu: () => () => ({ server: 0, generator: 0 }),
+    died: new Promise((resolve) => {
+      void ended.then((line) => {
+        if (!isStopped) resolve(line);
+      });
+    }),
+    stop,
+  };
+}
+
+/** The settings that a namespace has too, as pairs of file and value. */
+function settingsHere(): string[] {
+  return ['/proc/sys/net/core', '/proc/sys/net/ipv4'].flatMap((folder) =>
+    readdirSync(folder, { recursive: true, encoding: 'utf8' }).flatMap((name) => {
+      const file = join(folder, name);
+      if (isOfDevice(name) || !isWritable(file)) return [];
+      const value = readIfThere(file)?.trimEnd();
+      return value === undefined || value.includes('\n') ? [] : [file, value];
+    }),
+  );
+}
+
+const isOfDevice = (name: string): boolean =>
+  /^(?:conf|neigh)\/(?!(?:all|default|lo)\/)/.test(name);
+
+function isWritable(file: string): boolean {
+  try {
+    accessSync(file, constants.W_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}
