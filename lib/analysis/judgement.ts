@@ -7,6 +7,8 @@ export type Obstacle =
   | { kind: 'publishedOnly' | 'oneRate' | 'otherFiles' | 'sameSetup' }
   /** `inLog`: the loads are the requests of a log at their own times. */
   | { kind: 'noFigures'; metric: Metric; inLog: boolean }
+  /** `by`: another side, or '' for another program. */
+  | { kind: 'alsoLoaded'; name: string; by: string }
   | { kind: 'failing'; name: string; successRatio: number }
   | { kind: 'belowRate' | 'generatorLimit'; name: string }
   /** Share of its turns, 0 to 1. */

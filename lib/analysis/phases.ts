@@ -78,6 +78,11 @@ export function hasPaused({ longestGapMs, seconds }: Pick<LoadResult, 'longestGa
 /** With more failures, requests/s and latency say nothing about the server's speed. */
 export const tolerableFailures = 0.01;
 
+/** Who else had connections to the server in a round: as Phase.alsoLoadedBy. */
+export function alsoLoadedBy(rounds: readonly Round[]): string | undefined {
+  return phasesIn(rounds).find((phase) => phase.alsoLoadedBy !== undefined)?.alsoLoadedBy;
+}
+
 /** @param successRatio as successRatioOf */
 export function isFailing({ successRatio }: { successRatio: number | null }): boolean {
   return 1 - (successRatio ?? 0) > tolerableFailures;

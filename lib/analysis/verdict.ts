@@ -25,7 +25,7 @@ import {
 import { alphaAt, type Look } from './looks.ts';
 import { isLatency, judgedBy, metrics } from './metrics.ts';
 import { mayExplain, oneSided } from './one-sided.ts';
-import { isFailing } from './phases.ts';
+import { alsoLoadedBy, isFailing } from './phases.ts';
 import { dependenceOf, falseHolds, outliersOf, roundsToDecide, swayingRound } from './rounds.ts';
 import {
   halfWidth,
@@ -327,6 +327,10 @@ function obstacle(pair: Pair, metric: Metric, { serverCores, control }: Rules): 
   if (figuresOf(pair, 'rps') === null) return { kind: 'noFigures', metric: 'rps', inLog };
   if (ofLatency && rateIsSet(baseline) !== rateIsSet(variant)) return { kind: 'oneRate' };
   if (ofLatency && filesOf(baseline) !== filesOf(variant)) return { kind: 'otherFiles' };
+  for (const { name, rounds } of both) {
+    const by = alsoLoadedBy(rounds);
+    if (by !== undefined) return { kind: 'alsoLoaded', name, by };
+  }
   const failing = both.find(isFailing);
   if (failing !== undefined)
     return { kind: 'failing', name: failing.name, successRatio: failing.successRatio ?? 0 };

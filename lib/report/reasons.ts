@@ -45,6 +45,8 @@ function obstacleText(obstacle: Obstacle): string {
       const { missing, missingInLog = missing } = metricWords[obstacle.metric];
       return obstacle.inLog ? missingInLog : missing;
     }
+    case 'alsoLoaded':
+      return `${strangerText(obstacle.by)} had connections to ${obstacle.name} too`;
     case 'failing':
       return `${failedText(obstacle.successRatio)} of the requests of ${obstacle.name} failed`;
     case 'belowRate':
@@ -66,6 +68,9 @@ function obstacleText(obstacle: Obstacle): string {
 function failedText(successRatio: number): string {
   return successRatio > 0 && successRatio < 0.005 ? 'over 99 %' : percent(1 - successRatio);
 }
+
+/** @param by as Phase.alsoLoadedBy */
+export const strangerText = (by: string): string => by || 'another program';
 
 /** What disturbed one variant more than the other. */
 export function oneSidedText({ kind, name, other, share, otherShare }: OneSided): string {

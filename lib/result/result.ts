@@ -112,6 +112,11 @@ const phase = open({
    * (listen(2)). Without `backlog` (no ss) other sides' overflows are in the count. Absent where the server did not run on this machine.
    */
   acceptQueue: optional(open({ overflows: count, backlog: optional(count) })),
+  /**
+   * Who else had connections to the server in the round's whole load: the name of another side, '' for another program. Absent: nobody, as
+   * far as is known.
+   */
+  alsoLoadedBy: optional(text),
   /** How often each kind of trouble with clients is in nginx's log of the whole round; absent without any, or below the level info. */
   clientErrors: optional(v.record(text, count, 'has to be an object')),
   generatorCpuSeconds: figure,

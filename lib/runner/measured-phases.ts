@@ -27,7 +27,7 @@ import type { Measurement } from './under-load.ts';
  * @param othersAreKnown the use of the server's cores by others can be told from the sides' own
  */
 export function phasesOf(
-  { results, samples, ofServer, enclosed, perRequest, acceptQueue }: Measurement,
+  { results, samples, ofServer, enclosed, perRequest, acceptQueue, alsoLoadedBy }: Measurement,
   planned: PlannedVariant,
   { cores }: Plan,
   server: RunningServer,
@@ -64,6 +64,7 @@ export function phasesOf(
       ...present({
         perRequest,
         acceptQueue,
+        alsoLoadedBy,
         stoppedShare: isSampled(server) ? stoppedShareOf(samples, window) : undefined,
       }),
       ...(noise && waitsOf(loaded, samples, window, noise, counts, knownOfServer)),

@@ -2,7 +2,7 @@
 // the other sides nor services of this machine.
 import type { ChildProcessWithoutNullStreams } from 'node:child_process';
 import { once } from 'node:events';
-import { accessSync, constants, readdirSync } from 'node:fs';
+import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { UserError } from '../errors.ts';
 import { readIfThere } from '../files.ts';
@@ -22,7 +22,10 @@ const holdScript = `
   echo ready
   read -r end`;
 
-/** Opens a loopback of a side's own, with the kernel settings of this machine's. Throws UserError if there can be none (it takes root), or the signal's reason. */
+/**
+ * Opens a loopback of a side's own, with the kernel settings of the machine's network.
+ * @throws UserError if there can be none, as without root; or the signal's reason
+ */
 export async function openOwnLoopback(signal: AbortSignal): Promise<Enclosure> {
   signal.throwIfAborted();
   const child = await startChild({
@@ -63,26 +66,26 @@ export async function openOwnLoopback(signal: AbortSignal): Promise<Enclosure> {
   };
 }
 
-/** The settings that a namespace has too, as pairs of file and value. */
+/** The settings of this machine's network, as pairs of file and value. --prepare may have changed values. */
 function settingsHere(): string[] {
-  return ['/proc/sys/net/core', '/proc/sys/net/ipv4'].flatMap((folder) =>
-    readdirSync(folder, { recursive: true, encoding: 'utf8' }).flatMap((name) => {
-      const file = join(folder, name);
-      if (isOfDevice(name) || !isWritable(file)) return [];
-      const value = readIfThere(file)?.trimEnd();
-      return value === undefined || value.includes('\n') ? [] : [file, value];
-    }),
-  );
+  settingFiles ??= ['/proc/sys/net/core', '/proc/sys/net/ipv4'].flatMap(writableIn);
+  return settingFiles.flatMap((file) => {
+    const value = readIfThere(file)?.trimEnd();
+    return value === undefined || value.includes('\n') ? [] : [file, value];
+  });
 }
 
-const isOfDevice = (name: string): boolean =>
-  /^(?:conf|neigh)\/(?!(?:all|default|lo)\/)/.test(name);
+let settingFiles: string[] | undefined;
 
-function isWritable(file: string): boolean {
-  try {
-    accessSync(file, constants.W_OK);
-    return true;
-  } catch {
-    return false;
-  }
+function writableIn(folder: string): string[] {
+  const names = readdirSync(folder, { recursive: true, encoding: 'utf8' });
+  return names
+    .filter((name) => !ofOtherDevice.test(name))
+    .map((name) => join(folder, name))
+    .filter((file) => (statSync(file).mode & writableFile) === writableFile);
 }
+
+/** S_IFREG and S_IWUSR of inode(7). */
+const writableFile = 0o100200;
+
+const ofOtherDevice = /^(?:conf|neigh)\/(?!(?:all|default|lo)\/)/;

@@ -166,6 +166,8 @@ function wrongProtocol(code: string, message: string, protocol: Protocol): strin
 /** The exit code of a process that prints a UserError of waitUntilReady. */
 export const notReady = 3;
 
+let childScript: Promise<string> | undefined;
+
 /** Does waitUntilReady, in an enclosure by a process of its own. @param enter as in ServerSide; absent: on loopback */
 export async function waitUntilReadyInside(
   enter: ServerSide['enter'] | undefined,
@@ -174,9 +176,8 @@ export async function waitUntilReadyInside(
   limitMs?: number,
 ): Promise<Answer> {
   if (enter === undefined) return waitUntilReady(check, signal, limitMs);
-  const script = await bundledForNode(new URL('./ready-child.ts', import.meta.url), {
-    readyCheck: check,
-  });
+  childScript ??= bundledForNode(new URL('./ready-child.ts', import.meta.url), {});
+  const script = `const readyCheck = ${JSON.stringify(check)};\n${await childScript}`;
   const { code, stdout, stderr } = await run({
     before: enter,
     command: process.execPath,

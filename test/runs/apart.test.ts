@@ -11,10 +11,13 @@ beforeEach((context) => {
   if (process.getuid?.() !== 0) context.skip('without root all servers run as one user');
 });
 
-/** Asks all servers of bakeoff's ports that it reaches, again and again, and writes the bodies of their answers to a file. */
+/** Writes the kernel setting that it sees to a file. Then asks all servers of bakeoff's ports that it reaches, again and again, and writes their bodies. */
 const stranger = `
 use Socket;
 my ($log) = @ARGV;
+sub note { open my $out, '>>', $log; print $out @_; close $out; }
+open my $setting, '<', '/proc/sys/net/core/somaxconn';
+note(<$setting>);
 fork for 1..2;
 $SIG{PIPE} = 'IGNORE';
 for (;;) {
@@ -28,12 +31,12 @@ for (;;) {
       syswrite $to, "GET / HTTP/1.1\\r\\nHost: a\\r\\n\\r\\n" or last;
       sysread $to, $answer, 9999 or last;
     }
-    open my $out, '>>', $log; print $out $answer =~ /(hello \\w)/ ? "$1\\n" : ""; close $out;
+    note($answer =~ /(hello \\w)/ ? "$1\\n" : '');
   }
   select undef, undef, undef, 0.01;
 }`;
 
-/** Writes two configs that are equal but for code in the second, and returns them with the answers that this code has got so far. */
+/** Writes two configs that are equal but for code in the second. Returns them, and what this code has written so far. */
 function configs() {
   const folder = newFolder();
   chmodSync(folder, 0o777);
@@ -51,22 +54,46 @@ function configs() {
   };
   const program = `exec perl ${join(folder, 'stranger.pl')} ${log}`;
   const files = [config('a', ''), config('b', `      /code: {fastcgi.spawn: "${program}"}\n`)];
-  return { files, answers: () => new Set(readFileSync(log, 'utf8').split('\n').filter(Boolean)) };
+  return { files, written: () => new Set(readFileSync(log, 'utf8').split('\n').filter(Boolean)) };
 }
 
-async function compared(files: readonly string[]): Promise<Result> {
+/** Compares the sides. @param before a command prefix */
+async function compared(sides: readonly string[], before: readonly string[] = []): Promise<Result> {
   const out = newOut();
-  const options = `--no-why --rounds 4 --duration 1s --store none --out ${out} --load`.split(' ');
-  const run = startCommand(['compare', ...files, ...options, 'wrk -c 8 -t 1'], home.env);
-  return wholeResult(run, out);
+  const options = `--no-why --rounds 1 --duration 1s --store none --out ${out} --load`.split(' ');
+  const args = ['compare', ...sides, ...options, 'wrk -c 8 -t 1'];
+  return wholeResult(startCommand(args, home.env, before), out);
 }
 
-test('code in a config does not reach another config', async () => {
-  const { files, answers } = configs();
-  const { comparisons, kernelSettings, variants } = await compared(files);
-  // It runs, and reaches its own server.
-  expect(answers()).toEqual(new Set(['hello b']));
+/** A network in which a setting is another than the kernel's default. */
+const tuned = [
+  ...['unshare', '--net', 'sh', '-c'],
+  'ip link set lo up && echo 777 >/proc/sys/net/core/somaxconn && exec "$@"',
+  'sh',
+];
+
+test('code in a config does not reach another config; kernel settings are those of the machine', async () => {
+  const { files, written } = configs();
+  const { comparisons, kernelSettings, variants } = await compared(files, tuned);
+  expect(written()).toEqual(new Set(['777', 'hello b']));
   expect(comparisons[0]?.why).not.toContain('connections');
   expect(kernelSettings).toEqual([]);
   expect(variants.map(({ network }) => network)).toEqual([null, null]);
+});
+
+test('where sides share a loopback, one that loads another costs the verdict', async () => {
+  const { files, written } = configs();
+  const command = `node -e 'require("node:http").createServer((_, to) => to.end("hello c")).listen(process.env.PORT, "127.0.0.1")'`;
+  const { comparisons, warnings } = await compared([...files, command]);
+  expect([...written()]).toEqual(expect.arrayContaining(['hello a', 'hello b', 'hello c']));
+  expect(comparisons.map(({ variant, verdict, why }) => [variant, verdict, why])).toEqual([
+    ['b', 'none', 'b had connections to a too'],
+    ['node', 'none', 'b had connections to a too'],
+  ]);
+  for (const name of ['a', 'node'])
+    expect(warnings.join('\n')).toMatch(
+      new RegExp(
+        `${name}.*: b had connections to its server in (?:every round|.*rounds? .*), so its figures are not of this load alone`,
+      ),
+    );
 });

@@ -2,7 +2,13 @@
 import { overflowsOf } from '../../analysis/accept-queues.ts';
 import { lateSends, limitOf, pauseMs, shareStalled } from '../../analysis/limit.ts';
 import { oneSided } from '../../analysis/one-sided.ts';
-import { perRequestOf, phasesIn, reconnectsOf, wholeRounds } from '../../analysis/phases.ts';
+import {
+  alsoLoadedBy,
+  perRequestOf,
+  phasesIn,
+  reconnectsOf,
+  wholeRounds,
+} from '../../analysis/phases.ts';
 import { dependenceOf, falseNotes } from '../../analysis/rounds.ts';
 import { extent, groupedBy, median, minimumRounds, total } from '../../analysis/statistics.ts';
 import type { MeasuredVariant, RunFacts } from '../../analysis/verdict.ts';
@@ -16,7 +22,7 @@ import {
   whole,
 } from '../../format.ts';
 import type { Comparison, Round, VariantResult } from '../../result/result.ts';
-import { oneSidedText, remedies } from '../reasons.ts';
+import { oneSidedText, remedies, strangerText } from '../reasons.ts';
 import { answersTexts, errorsTexts, hungText } from './failures.ts';
 import { noiseWarnings, roundsText } from './noise.ts';
 import { overflowTexts } from './overflows.ts';
@@ -152,6 +158,7 @@ function variantWarnings(variant: VariantResult): VariantWarning[] {
   const texts = [
     limitOf(variant) === 'generator' &&
       `: the generator was at its limit (${percent(generatorShare ?? 0)} of its available CPU), so the server may be able to do more: give the generator more cores (--generator-cpus) or the load more threads (-t)`,
+    strangersText(rounds),
     failures !== '' &&
       `: ${failures} among ${whole(requests)} requests: ${failureCause(variant) || 'requests/s alone do not compare'}`,
     hung !== '' &&
@@ -186,6 +193,19 @@ function causeOfNone(variant: VariantResult): string {
   if (share <= kept)
     return 'its connections were kept, and only new ones resume (keepAlive: false, or a server that closes connections)';
   return 'the server gave no session tickets, or took none back (nginx: ssl_session_tickets on)';
+}
+
+/** On who else loaded the server; false if nobody did. */
+function strangersText(rounds: readonly Round[]): string | false {
+  const by = alsoLoadedBy(rounds);
+  if (by === undefined) return false;
+  const loaded = rounds.filter((round) => alsoLoadedBy([round]) !== undefined);
+  const when = roundsText(
+    loaded.map(({ round }) => round),
+    rounds.length,
+  );
+  const remedy = by === '' ? 'end that program (ss -tnp)' : `look for code in ${by} that does so`;
+  return `: ${strangerText(by)} had connections to its server in ${when}, so its figures are not of this load alone: ${remedy}, and run again`;
 }
 
 /** Warm-ups are said from these lengths and gains on. */

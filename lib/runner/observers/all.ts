@@ -6,6 +6,7 @@ import type { Observer } from './observer.ts';
 import { perRequest } from './per-request.ts';
 import { progress } from './progress.ts';
 import { startup } from './startup.ts';
+import { strangers } from './strangers.ts';
 import { usage } from './usage.ts';
 import { wakefulness } from './wakefulness.ts';
 
@@ -15,6 +16,7 @@ export const observers: readonly Observer[] = [
   usage,
   wakefulness,
   ...features.flatMap((feature) => feature.observers ?? []),
+  strangers,
   acceptQueues,
   perRequest,
   memory,

@@ -21,7 +21,8 @@ export interface Observed extends ServerFigures {
   /** What the side's server and its connections used per request, in all phases. */
   perRequest: Phase['perRequest'];
   acceptQueue: Phase['acceptQueue'];
-  /** undefined on loopback. */
+  alsoLoadedBy: Phase['alsoLoadedBy'];
+  /** undefined without a network. */
   enclosed: EnclosedLoad | undefined;
 }
 
@@ -31,6 +32,7 @@ const nothing: Observed = {
   quotas: '',
   perRequest: undefined,
   acceptQueue: undefined,
+  alsoLoadedBy: undefined,
   enclosed: undefined,
 };
 

@@ -1,0 +1,31 @@
+// Who else had connections to each server in a load on the machine's loopback.
+import { isRemote } from '../../servers/index.ts';
+import { isOnLoopback, watchStrangers, type SharedSide } from '../../servers/strangers.ts';
+import { present } from '../../present.ts';
+import type { Stage } from '../plan.ts';
+import type { Observer } from './observer.ts';
+
+export const strangers: Observer = {
+  name: 'the connections of others',
+  begin({ stages }) {
+    const shared = stages.filter(
+      ({ enclosure, server }) =>
+        enclosure === undefined && !isRemote(server) && isOnLoopback(server),
+    );
+    let end: ReturnType<typeof watchStrangers> | undefined;
+    return {
+      // A generator elsewhere has sockets that are not seen here.
+      started({ pid }) {
+        if (pid !== undefined) end = watchStrangers(shared.map(sideOf), pid);
+      },
+      async end() {
+        const found = (await end?.()) ?? [];
+        return stages.map((stage) => present({ alsoLoadedBy: found[shared.indexOf(stage)] }));
+      },
+    };
+  },
+};
+
+function sideOf({ planned: { variant, load }, server }: Stage): SharedSide {
+  return { name: variant.name, server, connections: load.connections };
+}

@@ -1,0 +1,149 @@
+// Connections on the machine's loopback to a server under load that the load did not make. They come from code in another side's config,
+// or from another program.
+import { setTimeout as delay } from 'node:timers/promises';
+import { textOf } from '../files.ts';
+import { socketsOf, userOf } from '../proc-files.ts';
+import { isLoopback } from './ports.ts';
+import { isStarted, isWatched, type RunningServer } from './server.ts';
+
+/** A side whose server is on the machine's loopback. */
+export interface SharedSide {
+  name: string;
+  server: RunningServer;
+  /** The most that the load opens at once. */
+  connections: number;
+}
+
+/** A client's socket on loopback. */
+interface Client {
+  /** The server's port. */
+  port: number;
+  user: number;
+  inode: string;
+}
+
+/** Samples come at random times, this far apart on average. */
+const sampleMs = 250;
+/** The share of a core that samples use at most. */
+const mostUsed = 0.02;
+
+/**
+ * Looks for strangers until the returned function is called. That returns, for each side, the name of the side that had connections to its
+ * server, '' for another program, and undefined for nobody.
+ * @param generator process id of the load generator
+ */
+export function watchStrangers(
+  sides: readonly SharedSide[],
+  generator: number,
+): () => Promise<(string | undefined)[]> {
+  const found = new Map<SharedSide, string>();
+  const over = new AbortController();
+  const watch = async () => {
+    while (!over.signal.aborted) {
+      const beganMs = performance.now();
+      lookFor(
+        sides.filter((side) => !found.has(side)),
+        sides,
+        generator,
+      ).forEach((by, side) => found.set(side, by));
+      const leastMs = (performance.now() - beganMs) / mostUsed;
+      const waitMs = Math.max(sampleMs * (0.5 + Math.random()), leastMs);
+      await delay(waitMs, undefined, { signal: over.signal }).catch(() => undefined);
+    }
+  };
+  const watched = watch();
+  return async () => {
+    over.abort();
+    await watched;
+    return sides.map((side) => found.get(side));
+  };
+}
+
+/** Returns the strangers of the sides `asked` for that have connections now. */
+function lookFor(
+  asked: readonly SharedSide[],
+  sides: readonly SharedSide[],
+  generator: number,
+): Map<SharedSide, string> {
+  const found = new Map<SharedSide, string>();
+  const own = process.geteuid?.() ?? 0;
+  const clients = clientsOf(asked.map(portOf));
+  for (const side of asked) {
+    const ofSide = clients.filter(({ port }) => port === portOf(side));
+    const ofOthers = ofSide.filter(({ user }) => user !== own);
+    if (ofOthers.length === 0 && ofSide.length <= side.connections) continue;
+    const by = strangerAmong(ofSide, side, sides, generator);
+    if (by !== undefined) found.set(side, by);
+  }
+  return found;
+}
+
+/** The name of another side that has one of these sockets, '' for another program; undefined if only the side itself and the load have. */
+function strangerAmong(
+  clients: readonly Client[],
+  side: SharedSide,
+  sides: readonly SharedSide[],
+  generator: number,
+): string | undefined {
+  const port = portOf(side);
+  const mayAsk = ({ server: { upstreams } }: SharedSide) =>
+    upstreams.some((upstream) => 'port' in upstream && upstream.port === port);
+  const owners = ownersOf(sides);
+  const ofLoad = new Set([generator, process.pid].flatMap((pid) => socketsOf(`/proc/${pid}`)));
+  const unknown: Client[] = [];
+  for (const client of clients) {
+    if (ofLoad.has(client.inode)) continue;
+    const owner = owners.bySocket.get(client.inode) ?? owners.byUser.get(client.user);
+    if (owner === undefined) unknown.push(client);
+    else if (owner !== side && !mayAsk(owner)) return owner.name;
+  }
+  // What runs at an address has other clients.
+  if (unknown.length === 0 || !isStarted(side.server)) return undefined;
+  // A socket that the load has closed meanwhile is gone.
+  const still = new Set(clientsOf([port]).map(({ inode }) => inode));
+  return unknown.some(({ inode }) => still.has(inode)) ? '' : undefined;
+}
+
+function ownersOf(sides: readonly SharedSide[]) {
+  const bySocket = new Map<string, SharedSide>();
+  const byUser = new Map<number, SharedSide>();
+  for (const side of sides) {
+    if (!isWatched(side.server)) continue;
+    for (const pid of side.server.processes()) {
+      for (const inode of socketsOf(`/proc/${pid}`)) bySocket.set(inode, side);
+      const user = userOf(pid);
+      // Root's configs run as users of their own; other sides as the user of the load.
+      if (user !== undefined && user !== process.geteuid?.()) byUser.set(user, side);
+    }
+  }
+  return { bySocket, byUser };
+}
+
+const portOf = ({ server: { origin } }: SharedSide): number => {
+  const { protocol, port } = new URL(origin);
+  return Number(port || (protocol === 'https:' ? 443 : 80));
+};
+
+/** Whether strangers of this server are seen here. */
+export function isOnLoopback({ origin }: RunningServer): boolean {
+  return isLoopback(new URL(origin).hostname);
+}
+
+/** The open sockets that are connected to these ports of loopback. A closed one has no inode. */
+function clientsOf(ports: readonly number[]): Client[] {
+  if (ports.length === 0) return [];
+  const hex = ports.map((port) => port.toString(16).toUpperCase().padStart(4, '0'));
+  // The remote address (127.0.0.0/8, also mapped into IPv6, or ::1, in words of the kernel's byte order) and port, the state, three
+  // fields of timers, the user, a timer, the inode. With thousands of sockets, this is much faster than splitting each line.
+  const client = new RegExp(
+    ` (?:(?:0{16}FFFF0000)?[0-9A-F]{6}7F|0{24}01000000):(${hex.join('|')}) [0-9A-F]{2} \\S+ \\S+ \\S+ +(\\d+) +\\d+ ([1-9]\\d*) `,
+    'g',
+  );
+  return ['tcp', 'tcp6', 'udp', 'udp6'].flatMap((kind) =>
+    [...textOf(`/proc/net/${kind}`).matchAll(client)].map(([, port = '', user, inode = '']) => ({
+      port: parseInt(port, 16),
+      user: Number(user),
+      inode,
+    })),
+  );
+}
