@@ -8,7 +8,7 @@ import { second, variant } from '../fixtures/comparison.ts';
 import { phase } from '../fixtures/phase.ts';
 import { facts } from '../fixtures/result.ts';
 
-type Shares = Pick<Phase, 'waitedShare' | 'othersShare' | 'stoppedShare'>;
+type Shares = Pick<Phase, 'waitedShare' | 'othersShare' | 'stoppedShare' | 'alsoLoadedBy'>;
 
 const none: Shares[] = [{}, {}, {}, {}];
 const stops = (...shares: number[]): Shares[] => shares.map((stoppedShare) => ({ stoppedShare }));
@@ -54,6 +54,22 @@ test.each<[string, Shares[], Shares[]]>([
     verdict: 'slower',
     why: 'the whole interval is below 1',
     warnings: [],
+  });
+});
+
+test.each([
+  ['b', 'b had', 'look for code in b that does so'],
+  ['', 'another program had', String.raw`end that program \(ss -tnp\)`],
+])('there is no verdict if %j had connections to one side', (alsoLoadedBy, who, remedy) => {
+  const loaded: Shares[] = [{}, { alsoLoadedBy }, {}, { alsoLoadedBy }];
+  expect(judged(loaded, none)).toEqual({
+    verdict: 'none',
+    why: `${who} connections to a too`,
+    warnings: [
+      expect.stringMatching(
+        new RegExp(`^a: ${who} connections to its server in rounds 2 and 4, so .*: ${remedy}`),
+      ),
+    ],
   });
 });
 

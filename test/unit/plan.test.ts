@@ -146,14 +146,26 @@ test('a load that is alone, or whose server pauses, has a warm-up of another len
   expect(other).toBe(group.sides[1]);
 });
 
-test.each<[string, Partial<Cores>, Partial<Target>, boolean]>([
+const late = { delayMs: 1 };
+
+test.each<[string, Partial<Cores>, Partial<Scenario>, boolean]>([
+  ['cores of its own', {}, {}, true],
   ['the cores of the server', { generatorCpus: [1] }, {}, false],
-  ['cores that the network needs too', {}, { enclosed: { netns: '/proc/1/fd/8' } }, false],
+  [
+    'cores that the network needs too',
+    {},
+    { network: { toServer: late, toClient: late, serverSettings: [], clientSettings: [] } },
+    false,
+  ],
   ['fewer cores than threads', {}, {}, false],
-])('the generator may spin only on separate cores: on %s', (title, other, target, spins) => {
-  const plan = planOf({ exact: title.startsWith('fewer') }, { cores: { ...cores, ...other } });
-  const [phase] = loadPlanOf(plan, targetsWith(target)).phases;
-  expect(phase?.sides.map(({ spin = false }) => spin)).toEqual([spins, spins]);
+])('the generator may spin only on separate cores: on %s', (title, other, changes, spins) => {
+  const plan = planOf(
+    { exact: title.startsWith('fewer') },
+    { cores: { ...cores, ...other }, scenario: { ...cached, ...changes } },
+  );
+  // Also where a side has a loopback of its own.
+  const [phase] = loadPlanOf(plan, targetsWith({ enclosed: { netns: '/proc/1/ns/net' } })).phases;
+  expect(new Set(phase?.sides.map(({ spin = false }) => spin))).toEqual(new Set([spins]));
 });
 
 test.each([
@@ -166,6 +178,14 @@ test.each([
     expect(planOf(options, { scenario: { ...cached, ...changes } }).rounds).toBe(rounds);
   },
 );
+
+test('loopbacks of their own are for sides that are not compared by their start-up', () => {
+  expect(planOf().ownLoopbacks).toBeUndefined();
+  expect(planOf({ ownLoopbacks: true }).ownLoopbacks).toBe(true);
+  expect(planOf({ ownLoopbacks: true, metric: 'startup' }).ownLoopbacks).toBeUndefined();
+  const failIf = { gates: [{ metric: 'startup' as const }] };
+  expect(planOf({ ownLoopbacks: true, failIf }).ownLoopbacks).toBeUndefined();
+});
 
 const looksOf = ({ looks }: Plan) => looks.map(({ rounds }) => rounds);
 
