@@ -4,6 +4,7 @@ import type { ChildProcessWithoutNullStreams } from 'node:child_process';
 import { once } from 'node:events';
 import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
+import { systemPath } from '../../bin/trust.mjs';
 import { UserError } from '../errors.ts';
 import { readIfThere } from '../files.ts';
 import { lastLine, startChild } from '../process.ts';
@@ -29,8 +30,10 @@ const holdScript = `
 export async function openOwnLoopback(signal: AbortSignal): Promise<Enclosure> {
   signal.throwIfAborted();
   const child = await startChild({
-    command: 'unshare',
-    args: ['--net', '--', 'sh', '-c', holdScript],
+    before: [['unshare', '--net', '--']],
+    command: 'sh',
+    args: ['-c', holdScript],
+    env: { PATH: systemPath },
     stdio: ['pipe', 'pipe', 'pipe'],
   });
   const { stdin, stdout, stderr } = child.process as ChildProcessWithoutNullStreams;
@@ -53,7 +56,7 @@ export async function openOwnLoopback(signal: AbortSignal): Promise<Enclosure> {
   signal.throwIfAborted();
   const netns = `/proc/${child.pid}/ns/net`;
   return {
-    server: { address: loopbackAddress, port, enter: ['nsenter', `--net=${netns}`, '--'] },
+    server: { address: loopbackAddress, port, enter: [['nsenter', `--net=${netns}`, '--']] },
     client: { enter: [], options: { netns } },
     settings: [],
     watchCpu: () => () => ({ server: 0, generator: 0 }),
