@@ -122,20 +122,33 @@ export async function organizationId(influx: Influx): Promise<string> {
   );
 }
 
-/** In requests of at most 5000 lines, fewer when the server refuses the size. Throws an InfluxError. */
+/**
+ * Writes in requests of at most 5000 lines, fewer when the server refuses the size. Throws an InfluxError; for refused lines, after the
+ * others are written.
+ */
 export async function writeLines(
   influx: Influx,
   lines: readonly string[],
   most = linesPerRequest,
 ): Promise<void> {
-  const path = `/write?${new URLSearchParams({ db: database, precision: 'ns' })}`;
+  const refusals: InfluxError[] = [];
   for (let from = 0; from < lines.length; from += most) {
-    const some = lines.slice(from, from + most);
-    const { response, text } = await request(influx, 'POST', path, { body: some.join('\n') });
-    if (response.ok) continue;
-    if (response.status !== 413 || some.length === 1) throw failure(influx, response, text);
-    await writeLines(influx, some, Math.ceil(some.length / 2));
+    try {
+      await writeSome(influx, lines.slice(from, from + most));
+    } catch (error) {
+      if (!(error instanceof InfluxError) || error.transient) throw error;
+      refusals.push(error);
+    }
   }
+  if (refusals[0] !== undefined) throw refusals[0];
+}
+
+async function writeSome(influx: Influx, lines: readonly string[]): Promise<void> {
+  const path = `/write?${new URLSearchParams({ db: database, precision: 'ns' })}`;
+  const { response, text } = await request(influx, 'POST', path, { body: lines.join('\n') });
+  if (response.ok) return;
+  if (response.status !== 413 || lines.length === 1) throw failure(influx, response, text);
+  await writeLines(influx, lines, Math.ceil(lines.length / 2));
 }
 
 async function request(

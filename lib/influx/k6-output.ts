@@ -22,3 +22,8 @@ export function ownOutput(influx: Influx) {
     },
   };
 }
+
+/** Counts the writes that failed, in the log of a k6 with its own output or with xk6-output-influxdb. */
+export function failedWritesIn(log: string): number {
+  return log.match(/^Couldn't (?:write stats|send metrics points)/gm)?.length ?? 0;
+}

@@ -335,7 +335,23 @@ const kernelSetting = open({
 });
 export type KernelSetting = v.InferOutput<typeof kernelSetting>;
 
-const integrity = open(each(['requests', 'stored', 'backfilled', 'lost'], count));
+const pointIntegrity = open({
+  ...each(['written', 'stored', 'backfilled', 'lost'], count),
+  /** Measurements that lack points. */
+  lacking: optional(texts),
+  /** Why points are lost: the database's first refusal. */
+  reason: optional(text),
+  /** Batches of points that k6 itself could not write. */
+  failedWrites: optional(count),
+});
+export type PointIntegrity = v.InferOutput<typeof pointIntegrity>;
+
+/** `backfilled`: written again, because they were missing. */
+const integrity = open({
+  ...each(['requests', 'stored', 'backfilled', 'lost'], count),
+  /** Points of all measurements at the run's end; absent if k6's record is not at hand to count them. */
+  points: optional(pointIntegrity),
+});
 export type Integrity = v.InferOutput<typeof integrity>;
 
 const result = open({

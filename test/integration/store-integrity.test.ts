@@ -4,7 +4,9 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it, onTestFinished, vi } from 'vitest';
 import { startChild } from '../../lib/process.ts';
 import { ensureTools } from '../../lib/setup/tools.ts';
-import { checkRound, checkRounds, recordedLines } from '../../lib/features/influxdb/integrity.ts';
+import { checkRound, checkRun } from '../../lib/features/influxdb/integrity.ts';
+import { recordedLines } from '../../lib/features/influxdb/record.ts';
+import type { Series } from '../../lib/influx/client.ts';
 import type { RoundIntegrity } from '../../lib/runner/plan.ts';
 import { serverSamplePoints } from '../../lib/features/influxdb/points.ts';
 import { type Store, openStore } from '../../lib/features/influxdb/store.ts';
@@ -260,56 +262,137 @@ it.each([
   },
 );
 
-/** Stores and checks a round of 20 requests with server samples. */
+/** Stores and checks a round of 20 requests, and two samples of its server. */
 async function storedRound(of: Store, run: string) {
   const round = { variant: 'v', round: 1, recordFile: writeRecord(run, 2), requests: 20 };
   const integrity = await checkRound(of, run, { ...round, unsent: true });
+  const own = ownPoints(run);
+  await of.write(own);
+  return { round: { ...round, integrity }, own };
+}
+
+/** The record has two points, and these are three more. */
+function ownPoints(run: string) {
   const tags = { run, scenario: 's', variant: 'v', round: '1', server: 'nginx' };
-  const serverPoints = serverSamplePoints(tags, [
+  return serverSamplePoints(tags, [
     { atMs: 1.8e12, cpuSeconds: 1, rssBytes: 1 },
     { atMs: 1.8e12 + 100, cpuSeconds: 2, rssBytes: 1 },
   ]);
-  await of.write(serverPoints);
-  return { ...round, integrity, serverPoints };
 }
+
+const allStored = { written: 5, stored: 5, backfilled: 0, lost: 0 };
+const allBackfilled = { ...allStored, backfilled: 5 };
+
+it('counts the points of each measurement once at the end of a run', async () => {
+  const { k6, recordFile } = await startK6('counted', 2);
+  expect((await k6.exited).code).toBe(0);
+  const own = ownPoints('counted');
+  await store.write(own);
+  const round = { variant, round: 1, recordFile, requests: 20 };
+  const integrity = await checkRound(store, 'counted', round);
+  const check = () => checkRun(store, 'counted', [{ ...round, integrity }], own);
+  const { changed, points, problems } = await check();
+  expect([changed.size, problems]).toEqual([0, []]);
+  const series = (await pointsOf('counted')) as Series[];
+  const written = series.reduce((sum, { values }) => sum + values.length, 0);
+  expect(points).toEqual({ written, stored: written, backfilled: 0, lost: 0 });
+
+  await store.query(`DELETE FROM "loadgen_latency_ms" WHERE run = 'counted'`);
+  await store.query(`DELETE FROM "loadgen_responses" WHERE run = 'counted'`);
+  await store.query(`DELETE FROM "server_cpu" WHERE run = 'counted'`);
+  const missing =
+    written - ((await pointsOf('counted')) as Series[]).flatMap((s) => s.values).length;
+  expect(missing).toBe(2 + 4 + 1);
+  expect((await check()).points).toEqual({
+    written,
+    stored: written,
+    backfilled: missing,
+    lost: 0,
+  });
+  expect((await pointsOf('counted')) as Series[]).toEqual(series);
+}, 60_000);
+
+it('counts points of a measurement as lost whose type the database does not take', async () => {
+  const place = join(folder, 'conflict');
+  const local = await openStore({ influxdBinary: tools.influxd, folder: place });
+  onTestFinished(() => local.close());
+  // Types hold for a week of the points' times.
+  await local.write(['loadgen_requests,run=other value="a" 1800000000000000000']);
+  await local.write(['server_cpu,run=other value="a" 1800000000000000000']);
+  const run = 'conflict';
+  const round = { variant: 'v', round: 1, recordFile: writeRecord(run, 2), requests: 20 };
+  const integrity = await checkRound(local, run, round);
+  const own = ownPoints(run);
+  const conflict = `InfluxDB at ${local.influx.url}: partial write: field type conflict: input field "value" on measurement "loadgen_requests" is type float, already exists as type string dropped=2 (status 400)`;
+  const lack = `InfluxDB lacks 20 of 20 requests of v, round 1: ${conflict}`;
+  expect(integrity).toMatchObject({ lost: 20, problems: [lack] });
+  const { changed, points } = await checkRun(local, run, [{ ...round, integrity }], own);
+  expect([...changed.values()]).toMatchObject([{ lost: 20, problems: [lack] }]);
+  expect(points).toEqual({
+    written: 5,
+    stored: 2,
+    backfilled: 2,
+    lost: 3,
+    lacking: ['loadgen_requests', 'server_cpu'],
+    reason: conflict,
+  });
+}, 60_000);
 
 it('rewrites the samples after the folder of the database was deleted', async () => {
   const place = join(folder, 'removed');
   const local = await openStore({ influxdBinary: tools.influxd, folder: place });
   onTestFinished(() => local.close());
-  const round = await storedRound(local, 'removed');
-  expect([...(await checkRounds(local, 'removed', [round]))]).toEqual([]);
+  const { round, own } = await storedRound(local, 'removed');
+  const check = () => checkRun(local, 'removed', [round], own);
+  expect(await check()).toEqual({ changed: new Map(), points: allStored, problems: [] });
   rmSync(place, { recursive: true, maxRetries: 20 });
-  expect([...(await checkRounds(local, 'removed', [round]))]).toEqual([
-    [round, { requests: 20, stored: 20, backfilled: 20, lost: 0, problems: [] }],
-  ]);
-  const counted = await local.query('SELECT COUNT("value") FROM "server_rss"');
-  expect(counted[0]?.values[0]?.[1]).toBe(2);
+  const now = { requests: 20, stored: 20, backfilled: 20, lost: 0, problems: [] };
+  expect(await check()).toEqual({
+    changed: new Map([[round, now]]),
+    points: allBackfilled,
+    problems: [],
+  });
 }, 60_000);
 
 it('rewrites samples that influxd has only in memory', async () => {
   const place = join(folder, 'parts');
   const local = await openStore({ influxdBinary: tools.influxd, folder: place });
   onTestFinished(() => local.close());
-  const round = await storedRound(local, 'parts');
+  const { round, own } = await storedRound(local, 'parts');
   rmSync(join(place, 'wal', 'bakeoff'), { recursive: true, maxRetries: 20 });
-  const [[, integrity] = []] = await checkRounds(local, 'parts', [round]);
-  expect(integrity).toMatchObject({ stored: 20, backfilled: 20, lost: 0 });
+  const { changed, points } = await checkRun(local, 'parts', [round], own);
+  expect(changed.get(round)).toMatchObject({ stored: 20, backfilled: 20, lost: 0 });
+  expect(points).toEqual(allBackfilled);
 }, 60_000);
 
 it('counts samples as lost if a different database lacks them and there is no record', async () => {
-  const round = { ...(await storedRound(store, 'replaced')), recordFile: undefined };
+  const { round, own } = await storedRound(store, 'replaced');
+  const bare = { ...round, recordFile: undefined };
   const other = await openStore({ influxdBinary: tools.influxd, folder: join(folder, 'other') });
   onTestFinished(() => other.close());
-  const [[, integrity] = []] = await checkRounds(other, 'replaced', [round]);
-  expect(integrity).toEqual({
+  const lost = {
     requests: 20,
     stored: 0,
     backfilled: 0,
     lost: 20,
     problems: ['InfluxDB lacks 20 of 20 requests of v, round 1'],
+  };
+  expect(await checkRun(other, 'replaced', [bare], own)).toEqual({
+    changed: new Map([[bare, lost]]),
+    points: undefined,
+    problems: [],
   });
 }, 60_000);
+
+it('says that a record cannot be read, and does not say how many points are stored', async () => {
+  const { round, own } = await storedRound(store, 'unread');
+  rmSync(round.recordFile);
+  expect(await checkRun(store, 'unread', [round], own)).toEqual({
+    changed: new Map(),
+    points: undefined,
+    problems: [expect.stringMatching(/^the record of k6 cannot be read: ENOENT/)],
+  });
+});
 
 it('a database that does not start is skipped, and gets all samples at the end if it starts then', async () => {
   const place = join(folder, 'late');
@@ -318,22 +401,30 @@ it('a database that does not start is skipped, and gets all samples at the end i
   const late = await openStore({ influxdBinary: binary, folder: place });
   onTestFinished(() => late.close());
   expect(late.failure()).toMatch(/^influxd does not start: no luck /);
-  const round = await storedRoundOf(late);
+  const asked = { variant: 'v', round: 1, recordFile: writeRecord('late', 2), requests: 20 };
+  const round = { ...asked, integrity: await checkRound(late, 'late', asked) };
   expect(round.integrity).toMatchObject({
     lost: 20,
     problems: [expect.stringMatching(/^InfluxDB did not start: influxd does not start: no luck /)],
   });
+  const own = ownPoints('late');
   const lost = { requests: 20, stored: 0, backfilled: 0, lost: 20 };
-  expect([...(await checkRounds(late, 'late', [round])).values()]).toEqual([
+  const down = await checkRun(late, 'late', [round], own);
+  expect([...down.changed.values()]).toEqual([
     { ...lost, problems: [expect.stringContaining('no luck')] },
   ]);
+  expect(down.points).toEqual({
+    written: 5,
+    stored: 0,
+    backfilled: 0,
+    lost: 5,
+    lacking: ['loadgen_requests', 'server_rss', 'server_cpu'],
+    reason: expect.stringContaining('no luck') as string,
+  });
   writeFileSync(binary, `#!/bin/sh\nexec ${tools.influxd} "$@"\n`);
-  expect([...(await checkRounds(late, 'late', [round])).values()]).toEqual([
+  const { changed, points } = await checkRun(late, 'late', [round], own);
+  expect([...changed.values()]).toEqual([
     { requests: 20, stored: 20, backfilled: 20, lost: 0, problems: [] },
   ]);
+  expect(points).toEqual(allBackfilled);
 }, 60_000);
-
-async function storedRoundOf(late: Store) {
-  const round = { variant: 'v', round: 1, recordFile: writeRecord('late', 2), requests: 20 };
-  return { ...round, integrity: await checkRound(late, 'late', round), serverPoints: [] };
-}

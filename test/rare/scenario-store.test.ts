@@ -1,7 +1,7 @@
 // Complete runs with a failing database: measurements are kept.
 import { renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, test, vi } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import type { Result } from '../../lib/result/result.ts';
 import { influxProxy, refusal, type Fate } from '../fixtures/influx-proxy.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
@@ -55,13 +55,15 @@ test('a database that hangs costs no round, and is reported once', async () => {
 
 test('a database that refuses the figures of every round is reported once', async () => {
   const { warnings, integrity, url } = await resultOf(
-    (body) => (body.includes('bench_') ? 400 : 'pass'),
-    0,
+    (body, path) => (path.startsWith('/write') && body.includes('bench_') ? 400 : 'pass'),
+    1,
   );
   expect(warnings.filter((warning) => warning.includes(refusal))).toEqual([
     `InfluxDB at ${url}: ${refusal} (status 400)`,
   ]);
-  expect(integrity).toMatchObject({ lost: 0 });
+  const reason = `InfluxDB at ${url}: ${refusal} (status 400)`;
+  expect(integrity).toMatchObject({ lost: 0, points: { backfilled: 0, reason } });
+  expect(integrity?.points?.lost).toBeGreaterThan(0);
 });
 
 const line = `${name} --rounds 3 --duration 300ms`;
@@ -85,6 +87,27 @@ test('the contents of a deleted database are rewritten at the end', async () => 
   expect(await numberIn('COUNT("measured_rps") FROM "bench_round"')).toBe(2 * 3);
 });
 
+test('points that the database refuses are lost, and the last line has the reason', async () => {
+  const store = await storeOf(home);
+  const forget = async () => {
+    await store.query('DROP MEASUREMENT "loadgen_latency_ms"');
+  };
+  await forget();
+  // As another program of the same database may have written it.
+  await store.write(['loadgen_latency_ms value="a text"']);
+  onTestFinished(forget);
+  const out = newOut();
+  const run = startScenario(`${line} --out ${out}`, home.env);
+  expect(await run.ended, run.stderr()).toBe(1);
+  const { integrity } = readResult(out);
+  expect(integrity).toMatchObject({ lost: 0, points: { lacking: ['loadgen_latency_ms'] } });
+  expect(run.stdout()).not.toContain(', 0 lost');
+  expect(run.stdout().replaceAll(/\s+/g, ' ')).toMatch(
+    /points in InfluxDB \(k6 failed to write \d+ times\), [\d,]+ points lost \(loadgen_latency_ms\): InfluxDB at \S+: partial write: field type conflict: /,
+  );
+  expect(run.stderr()).toMatch(/the figures above are right, but InfluxDB lacks [\d,]+ points$/m);
+});
+
 test('a run continues without a database that does not start, and exits with 1', async () => {
   const out = newOut();
   const influxd = join(newFolder(), 'influxd');
@@ -98,5 +121,7 @@ test('a run continues without a database that does not start, and exits with 1',
   expect(state).toBe('complete');
   expect(keptRounds({ variants } as Result)).toHaveLength(3);
   expect(integrity).toMatchObject({ stored: 0, lost: integrity?.requests });
-  expect(run.stderr()).toMatch(/the figures above are right, but InfluxDB lacks [\d,]+ requests$/m);
+  expect(run.stderr()).toMatch(
+    /the figures above are right, but InfluxDB lacks [\d,]+ requests and [\d,]+ points$/m,
+  );
 });

@@ -57,7 +57,15 @@ test('result.json, the summary of k6 and InfluxDB agree', async () => {
   expect(rows.map(({ round }) => round)).toEqual([first, second, first, second]);
   const requests = sum(rows.map(({ phase }) => phase.requests));
   expect(requests).toBeGreaterThan(1000);
-  expect(result.integrity).toEqual({ requests, stored: requests, backfilled: 0, lost: 0 });
+  const { written = 0 } = result.integrity?.points ?? {};
+  expect(written).toBeGreaterThan(100);
+  expect(result.integrity).toEqual({
+    requests,
+    stored: requests,
+    backfilled: 0,
+    lost: 0,
+    points: { written, stored: written, backfilled: 0, lost: 0 },
+  });
 
   const store = await storeOf(home);
   const query = async (expression: string): Promise<unknown[] | undefined> =>

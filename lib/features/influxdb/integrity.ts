@@ -1,13 +1,18 @@
-// Counts the requests in the database after each round, and writes missing ones again from k6's record.
-import { createReadStream } from 'node:fs';
-import { createInterface } from 'node:readline';
+// Counts a run's points in the database, and writes missing ones again: k6's from its record, bakeoff's own as they were.
+import { dirname } from 'node:path';
+import { groupedBy, total } from '../../analysis/statistics.ts';
 import { messageOf } from '../../errors.ts';
+import { textOf } from '../../files.ts';
 import { whole } from '../../format.ts';
-import { parseGoTime } from '../../runner/k6-record.ts';
-import type { RoundIntegrity } from '../../runner/plan.ts';
 import { InfluxError, linesPerRequest } from '../../influx/client.ts';
-import { tagsAsFields } from '../../influx/k6-output.ts';
-import { line, quoteString } from '../../influx/line-protocol.ts';
+import { failedWritesIn } from '../../influx/k6-output.ts';
+import { quoteIdentifier, quoteString } from '../../influx/line-protocol.ts';
+import { k6Files } from '../../k6/load-plan.ts';
+import { present } from '../../present.ts';
+import type { PointIntegrity } from '../../result/result.ts';
+import type { RoundIntegrity } from '../../runner/plan.ts';
+import { recordedLines, recordedPoints, sampleName, type PointCounts } from './record.ts';
+import { fieldOfEach } from './schema.ts';
 import type { Store } from './store.ts';
 
 interface RoundToCheck {
@@ -28,24 +33,34 @@ interface RoundToCheck {
 export async function checkRound(
   store: Store,
   run: string,
-  { variant, round, recordFile, unsent, requests }: RoundToCheck,
+  checked: RoundToCheck,
 ): Promise<RoundIntegrity> {
+  const { variant, round, recordFile, requests } = checked;
   const where = `"variant" = ${quoteString(variant)} AND "round" = '${round}'`;
-  const count = async () =>
-    countOf(await countsIn(store, run, requestCount, where), variant, round);
+  const count = async () => requestsOf(await requestsIn(store, run, where), checked);
   let before: number | null = null;
   let stored = 0;
-  let failure: string | null = null;
+  let failure: string | undefined;
   try {
     await store.revive();
     before = stored = await count();
     if (recordFile !== undefined && stored < requests) {
-      await writeAgain(store, recordFile);
+      failure = await failureOf(writeAgain(store, recordFile));
       stored = await count();
     }
   } catch (error) {
-    failure = messageOf(error);
+    failure ??= messageOf(error);
   }
+  return integrityOf(checked, before, stored, failure);
+}
+
+/** @param before requests that the database had; null: it could not count them, for the reason in `failure` */
+function integrityOf(
+  { variant, round, requests, unsent }: RoundToCheck,
+  before: number | null,
+  stored: number,
+  failure: string | undefined,
+): RoundIntegrity {
   const lost = Math.max(0, requests - stored);
   const lostAtFirst = Math.max(0, requests - (before ?? 0));
   const label = `${variant}, round ${round}`;
@@ -53,139 +68,229 @@ export async function checkRound(
   if (before === null) problems.push(failure as string);
   else if (lost > 0)
     problems.push(
-      `InfluxDB lacks ${whole(lost)} of ${whole(requests)} requests of ${label}${failure === null ? '' : `: ${failure}`}`,
+      `InfluxDB lacks ${whole(lost)} of ${whole(requests)} requests of ${label}${failure === undefined ? '' : `: ${failure}`}`,
     );
   else if (stored > requests)
     problems.push(
       `InfluxDB holds ${whole(stored)} requests of ${label}, more than the ${whole(requests)} that were made; the figures in result.json are right, those in InfluxDB are not`,
     );
-  return {
-    requests,
-    stored,
-    backfilled: unsent === true || before === null ? 0 : lostAtFirst - lost,
-    lost,
-    problems,
-  };
+  const backfilled = unsent === true || before === null ? 0 : lostAtFirst - lost;
+  return { requests, stored, backfilled, lost, problems };
 }
 
 /** A round as it was stored. */
 interface StoredRound extends RoundToCheck {
   integrity: RoundIntegrity;
-  /** The samples of its server, in line protocol. */
-  serverPoints: readonly string[];
+}
+
+interface RunIntegrity<R> {
+  /** New counts of rounds. */
+  changed: Map<R, RoundIntegrity>;
+  /** undefined if the record of a round is missing. */
+  points: PointIntegrity | undefined;
+  /** Lines for the user. */
+  problems: string[];
 }
 
 /**
- * Counts a run's samples in the database at its end by two queries, because the database may have lost samples or been replaced.
- * Rewrites missing samples of a round. Never throws: `problems` lists the losses with reasons.
- * @returns the rounds' new counts, for those that changed
+ * Counts all points of a run in the database at its end by a few queries, because the database may have refused or lost some, or been
+ * replaced. Writes missing ones again and counts anew. Never throws.
+ * @param own lines of bakeoff's own points, each once
  */
-export async function checkRounds<R extends StoredRound>(
+export async function checkRun<R extends StoredRound>(
   store: Store,
   run: string,
   rounds: readonly R[],
-): Promise<Map<R, RoundIntegrity>> {
-  const changed = new Map<R, RoundIntegrity>();
+  own: readonly string[],
+): Promise<RunIntegrity<R>> {
+  const problems: string[] = [];
+  const records = new Map<string, PointCounts>();
+  for (const recordFile of new Set(rounds.flatMap((round) => round.recordFile ?? [])))
+    try {
+      records.set(recordFile, await recordedPoints(recordFile));
+    } catch (error) {
+      problems.push(`the record of k6 cannot be read: ${messageOf(error)}`);
+    }
+  const { changed, points } = await checkWritten(store, run, rounds, { records, own });
+  const failed = failedWritesOf([...records.keys()]);
+  const isWhole = rounds.every(({ recordFile = '' }) => records.has(recordFile));
+  return { changed, points: isWhole ? { ...points, ...failed } : undefined, problems };
+}
+
+/** What a run wrote to the database. */
+interface WrittenPoints {
+  /** Numbers of points in the readable records, by file. */
+  records: ReadonlyMap<string, PointCounts>;
+  own: readonly string[];
+}
+
+async function checkWritten<R extends StoredRound>(
+  store: Store,
+  run: string,
+  rounds: readonly R[],
+  { records, own }: WrittenPoints,
+): Promise<{ changed: Map<R, RoundIntegrity>; points: PointIntegrity }> {
+  const ownCounts = countsOf(own);
+  const written = sumOf([...records.values(), ownCounts]);
   try {
     await store.reopen();
-    const requests = await countsIn(store, run, requestCount);
-    const samples = await countsIn(store, run, 'COUNT("value") FROM "server_rss"');
-    for (const round of rounds) {
-      const { variant, integrity, serverPoints } = round;
-      const isWhole =
-        countOf(requests, variant, round.round) >= integrity.requests &&
-        countOf(samples, variant, round.round) >= rssPointsIn(serverPoints);
-      if (isWhole && integrity.lost === 0) continue;
-      changed.set(round, joined(integrity, await checkRound(store, run, round)));
-      await store.write(serverPoints);
-    }
+    const hadRequests = await requestsIn(store, run);
+    const had = await pointsIn(store, run, written);
+    const lacking = rounds.filter(
+      (round) => requestsOf(hadRequests, round) < round.requests || round.integrity.lost > 0,
+    );
+    const failures: (string | undefined)[] = [];
+    for (const [file, recorded] of records)
+      if (lacks(had, recorded) || lacking.some(({ recordFile }) => recordFile === file))
+        failures.push(await failureOf(writeAgain(store, file)));
+    if (lacks(had, ownCounts)) failures.push(await failureOf(store.write(own)));
+    const isSame = failures.length === 0;
+    const requests = isSame ? hadRequests : await requestsIn(store, run);
+    const now = isSame ? had : await pointsIn(store, run, written);
+    const reason = failures.find((failure) => failure !== undefined);
+    const changed = lacking.map((round) => {
+      const counted = [requestsOf(hadRequests, round), requestsOf(requests, round)] as const;
+      return [round, joined(round.integrity, integrityOf(round, ...counted, reason))] as const;
+    });
+    return { changed: new Map(changed), points: pointIntegrity(written, had, now, reason) };
   } catch (error) {
     if (!(error instanceof InfluxError)) throw error;
-    for (const round of rounds) {
-      const { requests } = round.integrity;
-      const unknown = { requests, stored: 0, backfilled: 0, lost: requests };
-      if (!changed.has(round)) changed.set(round, { ...unknown, problems: [error.message] });
-    }
+    const { message } = error;
+    const unknown = rounds.map((round) => [round, integrityOf(round, null, 0, message)] as const);
+    const none: PointCounts = new Map();
+    return { changed: new Map(unknown), points: pointIntegrity(written, none, none, message) };
   }
-  return changed;
 }
 
-function rssPointsIn(lines: readonly string[]): number {
-  return lines.filter((point) => point.startsWith('server_rss,')).length;
-}
-
-/** Samples that were stored and are missing count as lost; samples that were lost and are stored count as rewritten. */
+/** Requests that were stored and are missing count as lost; requests that were lost and are stored count as rewritten. */
 function joined(before: RoundIntegrity, now: RoundIntegrity): RoundIntegrity {
   return { ...now, backfilled: Math.min(now.stored, before.backfilled + now.backfilled) };
 }
 
-const requestCount = 'SUM("value") FROM "loadgen_requests"';
+function pointIntegrity(
+  written: PointCounts,
+  had: PointCounts,
+  now: PointCounts,
+  reason: string | undefined,
+): PointIntegrity {
+  const names = [...written.keys()];
+  const storedIn = (counts: PointCounts) =>
+    total(names, (name) => Math.min(countOf(counts, name), countOf(written, name)));
+  const all = total(names, (name) => countOf(written, name));
+  const stored = storedIn(now);
+  const lacking = names.filter((name) => countOf(now, name) < countOf(written, name));
+  const isLost = lacking.length > 0;
+  return {
+    written: all,
+    stored,
+    backfilled: stored - storedIn(had),
+    lost: all - stored,
+    ...present({
+      lacking: isLost ? [...new Set(lacking.map(measurementOf))] : undefined,
+      reason: isLost ? reason : undefined,
+    }),
+  };
+}
 
-type RoundCounts = ReadonlyMap<string, number>;
+/** How often k6 failed to write, by the logs beside its records. */
+function failedWritesOf(records: readonly string[]): Pick<PointIntegrity, 'failedWrites'> {
+  const failed = total(records, (file) => failedWritesIn(textOf(k6Files(dirname(file)).log)));
+  return failed === 0 ? {} : { failedWrites: failed };
+}
 
-/** What a query for one figure finds in a run, by variant and round. Throws an InfluxError. */
-async function countsIn(
-  store: Store,
-  run: string,
-  figure: string,
-  where?: string,
-): Promise<RoundCounts> {
+/** A measurement's name, or a sampleName that begins with it. No measurement has a space. */
+const measurementOf = (name: string): string => name.split(' ', 1)[0] as string;
+
+const countOf = (counts: PointCounts, name: string): number => counts.get(name) ?? 0;
+
+const lacks = (stored: PointCounts, written: PointCounts): boolean =>
+  [...written].some(([name, count]) => countOf(stored, name) < count);
+
+function sumOf(all: readonly PointCounts[]): PointCounts {
+  const sum = new Map<string, number>();
+  for (const [name, count] of all.flatMap((counts) => [...counts]))
+    sum.set(name, countOf(sum, name) + count);
+  return sum;
+}
+
+/** Counts bakeoff's own lines by measurement. */
+function countsOf(lines: readonly string[]): PointCounts {
+  const counts = new Map<string, number>();
+  for (const line of lines) {
+    const measurement = line.slice(0, line.indexOf(','));
+    counts.set(measurement, countOf(counts, measurement) + 1);
+  }
+  return counts;
+}
+
+/**
+ * Counts the points of a run in the database, by measurement and by sampleName. Throws an InfluxError.
+ * @param written names of what is counted
+ */
+async function pointsIn(store: Store, run: string, written: PointCounts): Promise<PointCounts> {
+  const all = [...new Set([...written.keys()].map(measurementOf))];
+  const counted = await Promise.all(
+    [...groupedBy(all, fieldOfEach)].map(([field, measurements]) => {
+      const from = measurements.map(quoteIdentifier).join(', ');
+      return figuresIn(store, run, `COUNT(${quoteIdentifier(field)}) FROM ${from}`);
+    }),
+  );
+  const figures = counted.flat();
+  return sumOf(
+    figures.map(({ name, tags, figure }) => {
+      return new Map([
+        [name, figure],
+        [sampleName(name, tags), figure],
+      ]);
+    }),
+  );
+}
+
+/** Sums loadgen_requests by sampleName. Throws an InfluxError. */
+async function requestsIn(store: Store, run: string, where?: string): Promise<PointCounts> {
+  const sums = await figuresIn(store, run, 'SUM("value"::float) FROM "loadgen_requests"', where);
+  return new Map(sums.map(({ name, tags, figure }) => [sampleName(name, tags), figure]));
+}
+
+const requestsOf = (counts: PointCounts, { round, variant }: RoundToCheck): number =>
+  countOf(counts, sampleName('loadgen_requests', { round: String(round), variant }));
+
+/** Returns a figure of a run for each measurement, variant and round. Throws an InfluxError. */
+async function figuresIn(store: Store, run: string, figure: string, where?: string) {
   const ofRun = `"run" = ${quoteString(run)}`;
   const condition = where === undefined ? ofRun : `${ofRun} AND ${where}`;
   const series = await store.query(
     `SELECT ${figure} WHERE ${condition} GROUP BY "variant", "round"`,
   );
-  return new Map(
-    series.map(({ tags, values }) => [
-      `${tags?.['round']} ${tags?.['variant']}`,
-      Number(values[0]?.[1]) || 0,
-    ]),
-  );
+  return series.map(({ name, tags = {}, values }) => {
+    return { name, tags, figure: Number(values[0]?.[1]) || 0 };
+  });
 }
 
-const countOf = (counts: RoundCounts, variant: string, round: number): number =>
-  counts.get(`${round} ${variant}`) ?? 0;
-
+/** Writes a record. Points that the database refuses do not stop the others; the first refusal is thrown at the end. */
 async function writeAgain(store: Store, recordFile: string): Promise<void> {
+  const refusals: InfluxError[] = [];
+  const write = async (lines: readonly string[]) => {
+    try {
+      await store.write(lines);
+    } catch (error) {
+      if (!(error instanceof InfluxError) || error.transient) throw error;
+      refusals.push(error);
+    }
+  };
   let lines: string[] = [];
   for await (const recorded of recordedLines(recordFile)) {
     lines.push(recorded);
     if (lines.length === linesPerRequest) {
-      await store.write(lines);
+      await write(lines);
       lines = [];
     }
   }
-  await store.write(lines);
+  await write(lines);
+  if (refusals[0] !== undefined) throw refusals[0];
 }
 
-/** The samples of k6's `--out json` as lines that replace k6's own points. Throws the file system's error. */
-export async function* recordedLines(file: string): AsyncGenerator<string> {
-  for await (const text of createInterface({ input: createReadStream(file) })) {
-    const recorded = recordedLine(text);
-    if (recorded !== '') yield recorded;
-  }
-}
-
-/** '' for other lines: k6 describes each metric, and a killed k6 leaves half a line. */
-function recordedLine(text: string): string {
-  let sample: {
-    type?: string;
-    metric?: string;
-    data?: { time?: string; value?: number; tags?: Record<string, string> | null };
-  };
-  try {
-    sample = JSON.parse(text) as typeof sample;
-  } catch {
-    return '';
-  }
-  const { type, metric, data: { time = '', value, tags } = {} } = sample;
-  const timestampNs = parseGoTime(time);
-  if (type !== 'Point' || metric === undefined || value === undefined || timestampNs === null)
-    return '';
-  const all = Object.entries(tags ?? {});
-  const those = (areFields: boolean) =>
-    Object.fromEntries(
-      all.filter(([tag]) => (tagsAsFields as readonly string[]).includes(tag) === areFields),
-    );
-  return line(metric, those(false), { ...those(true), value }, timestampNs);
+/** Returns why a write failed; undefined if it did not. */
+function failureOf(write: Promise<void>): Promise<string | undefined> {
+  return write.then(() => undefined, messageOf);
 }

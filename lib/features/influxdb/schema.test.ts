@@ -10,6 +10,7 @@ import type { Comparison, Metric, Phase, Result } from '../../result/result.ts';
 import { curvesOf, foundIn } from '../../report/found.ts';
 import { roundPoint, runPoint, serverSamplePoints, tablePoints } from './points.ts';
 import { benchRound } from './round-points.ts';
+import { fieldOfEach, measurements } from './schema.ts';
 import { networkResult } from '../../../test/fixtures/link.ts';
 import { parsed as parsedLine } from '../../../test/fixtures/points.ts';
 import { answers, latency, nginxWith, phase as phaseOf } from '../../../test/fixtures/phase.ts';
@@ -447,4 +448,12 @@ it('has a noise floor for requests/s only', () => {
   expect(by('rps')).toContain('noise_low=0.8');
   expect(by('p99')).not.toContain('noise_');
   expect(runPoint({ ...newRun, noiseFloor, search }, true)).not.toContain('noise_');
+});
+
+it.each(measurements)('counts the points of $measurement by a field that it has', (known) => {
+  expect(Object.keys(known.fields)).toContain(fieldOfEach(known.measurement));
+});
+
+it("counts k6's own measurements by their value", () => {
+  expect(fieldOfEach('vus')).toBe('value');
 });

@@ -207,3 +207,11 @@ export const measurements: readonly Measurement[] = [
   benchClaim,
   benchRun,
 ];
+
+const alwaysWritten = ['label', 'position', 'title', 'text'];
+
+/** Returns the field that each point of a measurement has, by which its points are counted. */
+export function fieldOfEach(measurement: string): string {
+  const known = measurements.find((other) => other.measurement === measurement);
+  return alwaysWritten.find((field) => known !== undefined && field in known.fields) ?? 'value';
+}

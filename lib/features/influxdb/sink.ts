@@ -1,6 +1,7 @@
 // The database as the sink of a run.
 import { UserError } from '../../errors.ts';
 import { quoteString } from '../../influx/line-protocol.ts';
+import { present } from '../../present.ts';
 import type { Result } from '../../result/result.ts';
 import { totalIntegrity } from '../../runner/build-result.ts';
 import type {
@@ -11,7 +12,7 @@ import type {
   RunBase,
   Sink,
 } from '../../runner/plan.ts';
-import { checkRound, checkRounds } from './integrity.ts';
+import { checkRound, checkRun } from './integrity.ts';
 import { benchRound } from './round-points.ts';
 import { foundPoints, resultPoints, roundPoints, samplePoints } from './run-points.ts';
 import { openStore, type Store, type StoreOptions } from './store.ts';
@@ -39,8 +40,9 @@ export async function openSink({
 
 export class DatabaseSink implements Sink {
   readonly #store: Store;
-  /** The samples of servers in line protocol, by round and variant. */
-  readonly #serverPoints = new Map<string, string[]>();
+  /** The newest lines of bakeoff's own points in a run, by identityOf. */
+  readonly #written = new Map<string, string>();
+  #run = '';
 
   constructor(store: Store) {
     this.#store = store;
@@ -64,8 +66,7 @@ export class DatabaseSink implements Sink {
     const integrity = await checkRound(this.#store, plan.run, asked);
     const points = samplePoints(plan, load);
     if (points.length === 0) return integrity;
-    this.#serverPoints.set(loadName(round, name), points);
-    const problem = await this.#write(points);
+    const problem = await this.#write(plan.run, points);
     if (problem !== null) integrity.problems.push(problem);
     return integrity;
   }
@@ -76,33 +77,43 @@ export class DatabaseSink implements Sink {
     kept: readonly KeptRound[],
     ended: boolean,
   ): Promise<string | null> {
-    return this.#write(resultPoints(run, result, kept, ended));
+    return this.#write(run.plan.run, resultPoints(run, result, kept, ended));
   }
 
   forget({ run }: Plan, round: number): Promise<string | null> {
+    const { measurement } = benchRound;
+    for (const [identity, point] of this.#written)
+      if (point.startsWith(`${measurement},`) && point.includes(`,round=${round},`))
+        this.#written.delete(identity);
     const which = `"run" = ${quoteString(run)} AND "round" = '${round}'`;
-    return errorLine(this.#store.query(`DELETE FROM "${benchRound.measurement}" WHERE ${which}`));
+    return errorLine(this.#store.query(`DELETE FROM "${measurement}" WHERE ${which}`));
   }
 
   found(result: Result): Promise<string | null> {
-    return this.#write(foundPoints(result));
+    return this.#write(result.run, foundPoints(result));
   }
 
-  /** Counts the samples of all kept rounds in the database, and writes missing ones again. */
+  /** Counts the points of the run in the database, k6's of the kept rounds, and writes missing ones again. */
   async settle(run: RunBase, result: Result, kept: readonly KeptRound[]): Promise<Result> {
-    const changed = await checkRounds(this.#store, run.plan.run, this.#storedRounds(kept));
-    if (changed.size === 0) return result;
+    const { run: name } = run.plan;
+    const own = [...this.#written.values()];
+    const checked = await checkRun(this.#store, name, storedRounds(kept), own);
+    const { changed, points, problems: ofRecords } = checked;
     const earlier = new Set([...changed.keys()].flatMap(({ integrity }) => integrity.problems));
-    const problems = new Set([...changed.values()].flatMap((integrity) => integrity.problems));
+    const ofRounds = [...changed.values()].flatMap((integrity) => integrity.problems);
+    const problems = new Set([...ofRounds, ...ofRecords]);
     for (const [{ outcome }, integrity] of changed) outcome.integrity = integrity;
     const settled = {
       ...result,
-      integrity: totalIntegrity(kept),
-      warnings: [...result.warnings.filter((line) => !earlier.has(line)), ...problems],
+      integrity: { ...totalIntegrity(kept), ...present({ points }) },
+      warnings: [
+        ...new Set([...result.warnings.filter((line) => !earlier.has(line)), ...problems]),
+      ],
     };
+    if (changed.size === 0) return settled;
     const rounds = kept.flatMap((round) => roundPoints(run.plan, round, settled));
     const problem =
-      (await this.#write(rounds)) ??
+      (await this.#write(name, rounds)) ??
       (await this.after(run, settled, kept, true)) ??
       (await this.found(settled));
     if (problem !== null && !problems.has(problem)) settled.warnings.push(problem);
@@ -113,23 +124,29 @@ export class DatabaseSink implements Sink {
     return this.#store.close();
   }
 
-  #storedRounds(kept: readonly KeptRound[]) {
-    return kept.flatMap(({ round, outcomes }) =>
-      [...outcomes].flatMap(([variant, outcome]) => {
-        const { integrity, requests, recordFile } = outcome;
-        const serverPoints = this.#serverPoints.get(loadName(round, variant)) ?? [];
-        const facts = { variant, round, requests, recordFile, serverPoints, outcome };
-        return integrity === null ? [] : { ...facts, integrity };
-      }),
-    );
-  }
-
-  #write(points: readonly string[]): Promise<string | null> {
+  #write(run: string, points: readonly string[]): Promise<string | null> {
+    // A calibration makes many runs with one sink.
+    if (this.#run !== run) this.#written.clear();
+    this.#run = run;
+    for (const point of points) if (point !== '') this.#written.set(identityOf(point), point);
     return errorLine(this.#store.writeOrKeep(points));
   }
 }
 
-const loadName = (round: number, variant: string): string => `${round} ${variant}`;
+/** Returns a line's measurement, tags and time: the database replaces a point by one with the same. */
+function identityOf(point: string): string {
+  const head = point.slice(0, point.search(/(?<!\\) /));
+  return head + point.slice(point.lastIndexOf(' '));
+}
+
+function storedRounds(kept: readonly KeptRound[]) {
+  return kept.flatMap(({ round, outcomes }) =>
+    [...outcomes].flatMap(([variant, outcome]) => {
+      const { integrity, requests, recordFile } = outcome;
+      return integrity === null ? [] : { variant, round, requests, recordFile, integrity, outcome };
+    }),
+  );
+}
 
 /** Returns the database's error as a line: it must not cost the round. */
 async function errorLine(work: Promise<unknown>): Promise<string | null> {

@@ -257,6 +257,16 @@ describe('writing', () => {
     );
   });
 
+  it('writes the lines after refused ones, and reports the refusal', async () => {
+    const { host, asked } = await fakeInflux(({ path, body }) =>
+      path.startsWith('/write') && body.startsWith('m v=0 ')
+        ? { status: 400, body: 'partial write' }
+        : undefined,
+    );
+    await expect((await open(host)).write(lines)).rejects.toThrow('partial write (status 400)');
+    expect(writes(asked).flatMap(({ body }) => body.split('\n'))).toEqual(lines);
+  });
+
   it.each([
     [400, '{"error":"partial write: field type conflict"}', 'partial write: field type conflict'],
     [413, '{"error":"Request Entity Too Large"}', 'Request Entity Too Large'],

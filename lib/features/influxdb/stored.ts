@@ -1,13 +1,48 @@
 // What a run says of the database.
 import { counts, whole } from '../../format.ts';
 import type { Stored } from '../../feature.ts';
-import type { Result } from '../../result/result.ts';
+import type { PointIntegrity, Result } from '../../result/result.ts';
 
-/** Says how many of the run's requests the database holds. */
+/** Says how much of the run the database holds. "0 lost" stands there only if the points of all measurements were counted. */
 export function storedIn({ integrity }: Pick<Result, 'integrity'>): Stored {
   if (integrity === null) return { line: 'Not stored in InfluxDB (--store none)' };
-  const { requests, stored, backfilled, lost } = integrity;
-  const again = backfilled > 0 ? `, ${whole(backfilled)} of them written again` : '';
-  const line = `Stored ${whole(stored)} of ${whole(requests)} requests in InfluxDB${again}, ${whole(lost)} lost`;
-  return lost === 0 ? { line } : { line, lack: `InfluxDB lacks ${counts(lost, 'request')}` };
+  const { requests, stored, backfilled, lost, points } = integrity;
+  const parts = [
+    `Stored ${whole(stored)} of ${whole(requests)} requests${pointsText(points)} in InfluxDB${failedText(points)}`,
+  ];
+  const again = countsText(backfilled, points?.backfilled);
+  if (again !== '') parts.push(`${again} written again`);
+  const lack = countsText(lost, points?.lost);
+  if (lack !== '') parts.push(`${lack} lost${causeText(points)}`);
+  else if (points !== undefined) parts.push('0 lost');
+  const line = parts.join(', ');
+  return lack === '' ? { line } : { line, lack: `InfluxDB lacks ${lack}` };
+}
+
+type Points = PointIntegrity | undefined;
+
+function pointsText(points: Points): string {
+  return points === undefined
+    ? ''
+    : ` and ${whole(points.stored)} of ${whole(points.written)} points`;
+}
+
+function failedText({ failedWrites = 0 }: Partial<PointIntegrity> = {}): string {
+  return failedWrites === 0 ? '' : ` (k6 failed to write ${counts(failedWrites, 'time')})`;
+}
+
+/** "10 requests and 134 points"; '' if both are 0. */
+function countsText(requests: number, points = 0): string {
+  const texts: string[] = [];
+  if (requests > 0) texts.push(counts(requests, 'request'));
+  if (points > 0) texts.push(counts(points, 'point'));
+  return texts.join(' and ');
+}
+
+const mostNames = 3;
+
+/** The measurements that lack points, and why. */
+function causeText({ lacking = [], reason }: Partial<PointIntegrity> = {}): string {
+  const shown = lacking.length > mostNames ? `${lacking.length} measurements` : lacking.join(', ');
+  return `${shown === '' ? '' : ` (${shown})`}${reason === undefined ? '' : `: ${reason}`}`;
 }
