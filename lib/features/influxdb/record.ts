@@ -16,29 +16,54 @@ export const sampleName = (
 
 /** Yields the record's points as lines that replace k6's own points. Throws the file system's error. */
 export async function* recordedLines(file: string): AsyncGenerator<string> {
-  for await (const { metric, tags, fields, timestampNs } of pointsIn(file))
-    yield line(metric, tags, fields, timestampNs);
+  for await (const { metric, tags, value, timestampNs } of pointsIn(file)) {
+    const fields: Record<string, string | number> = {};
+    for (const name of tagsAsFields) if (tags[name] !== undefined) fields[name] = tags[name];
+    yield line(metric, tagsOfSeries(tags), { ...fields, value }, timestampNs);
+  }
+}
+
+/** A series of the database: a measurement and its tags. */
+interface Series {
+  name: string;
+  times: Set<bigint>;
 }
 
 /**
- * Counts the record's points by sampleName. The database keeps one point of a tag set and time, so that more count once. Throws the file
+ * Counts the record's points by sampleName. The database keeps one point of a series and time, so that more count once. Throws the file
  * system's error.
  */
 export async function recordedPoints(file: string): Promise<PointCounts> {
-  const series = new Map<string, { name: string; times: Set<bigint> }>();
+  const all = new Map<string, Series>();
+  // A record has few sets of tags, and each of them many times.
+  const bySample = new Map<string, Series>();
   for await (const { metric, tags, timestampNs } of pointsIn(file)) {
-    const key = line(metric, tags, { value: 0 });
-    const known = series.get(key) ?? { name: sampleName(metric, tags), times: new Set() };
-    series.set(key, known);
-    known.times.add(timestampNs);
+    const sample = metric + JSON.stringify(tags);
+    const series = bySample.get(sample) ?? seriesOf(all, metric, tags);
+    bySample.set(sample, series);
+    series.times.add(timestampNs);
   }
   const counts = new Map<string, number>();
-  for (const { name, times } of series.values())
+  for (const { name, times } of all.values())
     counts.set(name, (counts.get(name) ?? 0) + times.size);
   return counts;
 }
 
-type Texts = Record<string, string>;
+function seriesOf(all: Map<string, Series>, metric: string, tags: Texts): Series {
+  const key = line(metric, tagsOfSeries(tags), { value: 0 });
+  const series = all.get(key) ?? { name: sampleName(metric, tags), times: new Set() };
+  all.set(key, series);
+  return series;
+}
+
+type Texts = Readonly<Record<string, string>>;
+
+/** Tags without those that are fields in the database. */
+function tagsOfSeries(tags: Texts): Texts {
+  const left = { ...tags };
+  for (const name of tagsAsFields) delete left[name];
+  return left;
+}
 
 async function* pointsIn(file: string) {
   for await (const text of createInterface({ input: createReadStream(file) })) {
@@ -59,14 +84,9 @@ function pointIn(text: string) {
   } catch {
     return undefined;
   }
-  const { type, metric, data: { time = '', value, tags: all } = {} } = sample;
+  const { type, metric, data: { time = '', value, tags } = {} } = sample;
   const timestampNs = parseGoTime(time);
   if (type !== 'Point' || metric === undefined || value === undefined || timestampNs === null)
     return undefined;
-  const tags: Texts = {};
-  const texts: Texts = {};
-  for (const [name, tag] of Object.entries(all ?? {}))
-    if ((tagsAsFields as readonly string[]).includes(name)) texts[name] = tag;
-    else tags[name] = tag;
-  return { metric, tags, fields: { ...texts, value }, timestampNs };
+  return { metric, tags: tags ?? {}, value, timestampNs };
 }
