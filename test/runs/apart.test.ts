@@ -67,7 +67,10 @@ async function compared(sides: readonly string[], before: readonly string[] = []
 
 /** A network in which a setting is another than the kernel's default. */
 const tuned = [
-  ...['unshare', '--net', 'sh', '-c'],
+  'unshare',
+  '--net',
+  'sh',
+  '-c',
   'ip link set lo up && echo 777 >/proc/sys/net/core/somaxconn && exec "$@"',
   'sh',
 ];
