@@ -1,4 +1,6 @@
 // The flags of every command that runs a comparison.
+import { existsSync, realpathSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
 import { metricNames } from '../analysis/metrics.ts';
 import { usageError } from '../errors.ts';
 import { features } from '../features.ts';
@@ -210,12 +212,32 @@ export function sinkOf(flags: ReadonlyMap<string, string>): PlannedSink | undefi
 export type Exports = readonly { flag: ExportFlag; file: string }[];
 
 function readExports(flags: ReadonlyMap<string, string>): Exports {
-  return (Object.keys(exportFlags) as ExportFlag[]).flatMap((flag) => {
+  const exports = (Object.keys(exportFlags) as ExportFlag[]).flatMap((flag) => {
     const name = flags.get(flag);
     if (name === '-')
       throw usageError(`--${flag} -: name a file; --json writes the result on stdout`);
     return name === undefined ? [] : [{ flag, file: fromCallersFolder(name) }];
   });
+  const places = exports.map(({ file }) => realPlace(file));
+  for (const [index, { flag, file }] of exports.entries()) {
+    const earlier = exports[places.indexOf(places[index] as string)];
+    if (earlier !== undefined && earlier.flag !== flag)
+      throw usageError(
+        `--${earlier.flag} and --${flag} name one file, ${file}: name another for one of them`,
+      );
+  }
+  return exports;
+}
+
+/** The file's path without links; the path itself if its folder is missing. */
+function realPlace(file: string): string {
+  try {
+    return existsSync(file)
+      ? realpathSync(file)
+      : join(realpathSync(dirname(file)), basename(file));
+  } catch {
+    return file;
+  }
 }
 
 /** Throws UserError (exit code 2) if an export would overwrite one of `configs`. */

@@ -1,11 +1,13 @@
 // The output of a run: heading, progress, report and exit code.
 import { features } from '../features.ts';
 import { requestsOf } from '../scenario/pages.ts';
+import { constants, fstatSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { measuredComparisons, variantOf } from '../analysis/comparisons.ts';
 import { isFailing, roundRps, successRatioOf, wholeRounds } from '../analysis/phases.ts';
 import { total } from '../analysis/statistics.ts';
-import { UserError } from '../errors.ts';
+import { usageError, UserError } from '../errors.ts';
+import { textOf } from '../files.ts';
 import { counts, success, effect, whole } from '../format.ts';
 import { curvesOf } from '../report/found.ts';
 import { listed, loadText, networkText, type Heading } from '../report/heading.ts';
@@ -217,14 +219,15 @@ export async function report(
       writePage(folder.path, result),
       writeWhole(join(folder.path, 'table.md'), markdownReport(result)),
       ...options.exports.map(({ flag, file }) =>
-        writeForUser(file, textOf[flag](result)).catch(explained(flag, file, 1)),
+        writeForUser(file, exportText[flag](result)).catch(explained(flag, file, 1)),
       ),
     ]);
     const failed = files.find((file) => file.status === 'rejected');
     // After a failed run, e.g. on a full disk, the run's own error is the one to show.
     if (failed !== undefined && ended === undefined)
       throw await explainFailure(folder, failed.reason);
-    if (options.json && lines === undefined) process.stdout.write(resultJson(result));
+    if (options.json && lines === undefined)
+      await printJson(resultJson(result), `${join(folder.name, 'result.json')} has it`);
   }
   if (ended !== undefined) throw await explainFailure(folder, ended);
   const silent = nothingLines(result);
@@ -259,6 +262,39 @@ async function writePage(folder: string, result: Result): Promise<void> {
   await writeHtmlReport(folder, result);
 }
 
+/** With --json, throws UserError (exit code 2) if stdout was closed when this process began. */
+export function checkOutput({ json }: Pick<RunOptions, 'json'>): void {
+  if (json && isClosed(1))
+    throw usageError('--json: stdout is closed: open it for the result, or leave --json out');
+}
+
+/** Node opens /dev/null for reading and writing in place of a closed stdout; `> /dev/null` opens it for writing only. */
+function isClosed(descriptor: number): boolean {
+  const { rdev } = fstatSync(descriptor);
+  if (rdev !== statSync('/dev/null').rdev) return false;
+  const facts = textOf(`/proc/self/fdinfo/${descriptor}`);
+  const flags = Number.parseInt(/^flags:\s*(\d+)/m.exec(facts)?.[1] ?? '0', 8);
+  return (flags & constants.O_RDWR) !== 0;
+}
+
+/**
+ * Prints the JSON text of --json on stdout. Throws UserError if stdout does not take all of it.
+ * @param remedy where the user finds the figures then
+ */
+export function printJson(json: string, remedy: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    process.stdout.write(json, (error) => {
+      if (error == null) resolve();
+      else
+        reject(
+          new UserError(
+            `--json: stdout did not take the whole result (${error.message}): ${remedy}`,
+          ),
+        );
+    });
+  });
+}
+
 /** Prints lines, wrapped to `width`: on stdout, or with --json on stderr. */
 export function say(
   options: RunOptions,
@@ -273,7 +309,7 @@ export function terminalOf({ json, verbose }: RunOptions): TerminalReportOptions
   return { ...terminal(json ? process.stderr : process.stdout), verbose: verbose === true };
 }
 
-const textOf: Readonly<Record<ExportFlag, (result: Result) => string>> = {
+const exportText: Readonly<Record<ExportFlag, (result: Result) => string>> = {
   'export-markdown': markdownReport,
   'export-json': resultJson,
   'export-csv': csvReport,

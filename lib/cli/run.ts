@@ -41,6 +41,7 @@ import type { RunOptions } from './run-options.ts';
 import {
   createRunProgress,
   checkExports,
+  checkOutput,
   headingOf,
   progressEvents,
   say,
@@ -108,6 +109,7 @@ export async function getTools(run: Run, servers: readonly ServerSpec[], options
   requirePermission(servers, options.hosts);
   await checkResultsFolder(options.out, leastBytes);
   await checkExports(options.exports);
+  checkOutput(options);
   const { signal, release } = takeSignals('ending the run in order; again to end it at once');
   run.onClose(() => {
     release();

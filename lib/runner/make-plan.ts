@@ -181,7 +181,7 @@ export function enclosureOf(scenario: Scenario, variant: Variant): PlannedEnclos
 /** @throws UserError for what no run of the plan could do */
 function requirePossible(draft: PlanDraft, { arrivals, failIf }: PlanOptions): void {
   requireTime(draft);
-  requireMetric(draft);
+  requireMetric(draft, failIf);
   requireShort(draft);
   draft.stepped?.requirePossible(draft);
   if (arrivals !== undefined && !draft.variants.some(({ load }) => isAtRate(load)))
@@ -189,7 +189,7 @@ function requirePossible(draft: PlanDraft, { arrivals, failIf }: PlanOptions): v
       `--arrivals ${arrivals}: are those of a rate, and no load has one: give one such as --load 'vegeta attack -rate=1000 -duration=10s'`,
     );
   requireWarmups(draft);
-  if (failIf !== undefined) requireVerdict(draft);
+  if (failIf !== undefined) requireVerdict(draft, failIf);
 }
 
 /** Responses that a round at a rate needs for its verdict, of all its phases together. */
@@ -351,8 +351,10 @@ function alsoAskedBy({ failIf }: PlanOptions): ServerMetric[] | undefined {
   return asked.length === 0 ? undefined : asked;
 }
 
-function requireMetric(draft: PlanDraft): void {
-  const { metric, alsoAsked = [], variants, cores } = draft;
+type FailIf = NonNullable<PlanOptions['failIf']>;
+
+function requireMetric(draft: PlanDraft, { gates = [] }: FailIf = {}): void {
+  const { metric, variants, cores } = draft;
   const open = variants.find(({ load }) => load.rate !== undefined);
   const ofProcesses = metricNames.filter((name) => metricWords[name].ofProcesses !== undefined);
   if (metric === 'rps' && open !== undefined)
@@ -363,18 +365,17 @@ function requireMetric(draft: PlanDraft): void {
     server.name === 'address' ? [server] : [],
   );
   const others = open === undefined ? ['rps', ...latencyMetrics] : latencyMetrics;
-  const asked = [
-    ...(metric === undefined ? [] : [{ flag: '--metric', name: metric }]),
-    ...alsoAsked.map((name) => ({ flag: '--fail-if', name })),
-  ];
+  const asked = [{ flag: '--metric', name: metric }];
+  for (const gate of gates) asked.push({ flag: '--fail-if', name: gate.metric });
   for (const { flag, name } of asked) {
+    if (name === undefined) continue;
     const what = metricWords[name].ofProcesses;
     const unknown = addresses.find(({ cgroup }) => name !== 'cpu' || cgroup === undefined);
     const place = unknown?.origin ?? (name !== 'cpu' && cores.serverHost);
+    const instead = flag === '--metric' ? `take ${enumeration(others, 'or')}` : 'leave it out';
+    const remedy = name === 'cpu' ? `name its control group with --cgroup, or ${instead}` : instead;
     if (what && place)
-      refuse(
-        `${flag} ${name}: the ${what} of what runs at ${place} is not known: ${flag === '--metric' ? `take ${enumeration(others, 'or')}` : 'leave it out'}`,
-      );
+      refuse(`${flag} ${name}: the ${what} of what runs at ${place} is not known: ${remedy}`);
   }
 }
 
@@ -398,7 +399,7 @@ function requireWarmups({ variants, cores }: PlanDraft): void {
     );
 }
 
-function requireVerdict(draft: PlanDraft): void {
+function requireVerdict(draft: PlanDraft, { gates = [] }: FailIf): void {
   const { rounds, maxTimeSeconds = Infinity } = draft;
   if (!isCompared(draft))
     refuse(
@@ -413,4 +414,10 @@ function requireVerdict(draft: PlanDraft): void {
     refuse(
       `--fail-if asks for a verdict, which takes ${minimumRounds} rounds, about ${duration(needed)}: give a --max-time above that`,
     );
+  if (gates.length === 0) return;
+  const asked = gates.flatMap(({ metric }) => metric ?? []);
+  for (const metric of [draft.metric, ...asked.filter(isLatency)]) {
+    const [few] = fewAnswersLines({ ...draft, ...present({ metric }) });
+    if (few !== undefined) refuse(`--fail-if asks for a verdict: ${few.replace(/\.$/, '')}`);
+  }
 }

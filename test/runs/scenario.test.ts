@@ -11,6 +11,7 @@ import {
   newOut,
   readResult,
   runFolder,
+  startCommand,
   startScenario,
   underLoad,
   useHome,
@@ -98,6 +99,23 @@ test('result.json, the summary of k6 and InfluxDB agree', async () => {
   const config = join(runFolder(out), `round-${second}`, 'open-file-cache', 'nginx.conf');
   expect(readFileSync(config, 'utf8')).toMatch(/open_file_cache max=100 inactive=20s;/);
   expect(run.stderr()).toMatch(/^round 2 of 2 · open-file-cache · [\d,]+ requests\/s · 0 errors$/m);
+});
+
+test.each([
+  ['is closed', 'exec "$@" >&-', 2, /^--json: stdout is closed: /],
+  ['is full', 'exec "$@" > /dev/full', 1, /^--json: stdout did not take .*ENOSPC.*result\.json /m],
+  [
+    'has no reader',
+    '"$@" | head -c 0; exit ${PIPESTATUS[0]}',
+    1,
+    /^--json: stdout did not take .*EPIPE.*result\.json /m,
+  ],
+])('--json is not lost in silence if stdout %s', async (_what, script, code, message) => {
+  const out = newOut();
+  const args = `scenario ${name} --variants workers --rounds 1 --duration 300ms --store none --json --out ${out}`;
+  const run = startCommand(args, home.env, ['bash', '-c', script, 'bash']);
+  expect(await run.ended, run.stderr()).toBe(code);
+  expect(run.stderr()).toMatch(message);
 });
 
 test('counts the same requests as the log of the server, with shared cores and a user config', async () => {

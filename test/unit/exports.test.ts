@@ -224,15 +224,21 @@ test.each([
   ['--export-json folder', /folder cannot be written: there is a folder where a file has to be$/],
   ['--export-markdown /dev/null', /: it is a pipe, socket or device: name a file$/],
   ['--export-csv -', /^--export-csv -: name a file; --json /],
+  [
+    '--export-json a.csv --export-csv ./folder/../a.csv',
+    /^--export-json and --export-csv name one file, \S+\/a\.csv: name another for one of them$/,
+  ],
+  ['--export-json link --export-csv folder/x', /^--export-json and --export-csv name one file, /],
   ['--export-csv /proc/a.csv', /^--export-csv \/proc\/a\.csv cannot be written: /],
 ])('%s is refused before anything runs', async (args, message) => {
   const folder = await ownFiles({ 'folder/x': '' });
+  symlinkSync('folder/x', join(folder, 'link'));
   vi.stubEnv('INIT_CWD', folder);
   const complained = spyOn('error');
   const run = `scenario nginx-open-file-cache --out ${folder} ${args}`;
   expect(await main(run.split(' '))).toBe(2);
   expect(complained.mock.calls).toEqual([[expect.stringMatching(message)]]);
-  expect(readdirSync(folder)).toEqual(['folder']);
+  expect(readdirSync(folder)).toEqual(['folder', 'link']);
 });
 
 test('an unwritable file does not affect the others', async () => {

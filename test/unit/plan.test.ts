@@ -1,5 +1,6 @@
 // The plan of a run, and its duration.
 import { expect, test } from 'vitest';
+import type { Metric } from '../../lib/result/result.ts';
 import type { LoadPlan, SideOptions } from '../../lib/k6/load-plan.ts';
 import type { Cores } from '../../lib/machine/cores.ts';
 import { loadPlanFor, type Target } from '../../lib/runner/k6-plan.ts';
@@ -252,6 +253,22 @@ test('a plan with --fail-if needs a comparison', () => {
   expect(planOf({ failIf: {} }, { scenario, variants }).variants).toHaveLength(2);
 });
 
+test('a plan with --fail-if has enough responses for what it asks', () => {
+  const given = { scenario: atRate, variants: atRate.variants };
+  const make = (metric?: Metric, judge?: Metric) => {
+    const gates = [metric === undefined ? {} : { metric }];
+    const options = judge === undefined ? {} : { metric: judge };
+    return () => planOf({ failIf: { gates }, durationSeconds: 0.3, ...options }, given);
+  };
+  const message =
+    /^--fail-if asks for a verdict: No verdict is possible on .*: p99 needs [\d,]+ responses in each round, and there are \d+ requests: give a --duration of /;
+  expect(make()).toThrow(message);
+  expect(make('cpu')).toThrow(message);
+  expect(make('p99', 'p50')).toThrow(message);
+  expect(make('p50', 'p50')().variants.length).toBeGreaterThan(1);
+  expect(planOf({ failIf: {}, durationSeconds: 0.3 }, given).variants.length).toBeGreaterThan(1);
+});
+
 test('the metric of a plan must be measured', () => {
   const given = { scenario: atRate, variants: atRate.variants };
   expect(planOf({}, given).metric).toBeUndefined();
@@ -265,13 +282,18 @@ test('the metric of a plan must be measured', () => {
     variants: hereAndThere,
   });
   expect(() => planOf({ metric: 'cpu' }, { scenario })).toThrow(
-    /^--metric cpu: .* http:\/\/127\.0\.0\.1:8080 .*: take rps, p50, p90 or p99$/,
+    /^--metric cpu: .* http:\/\/127\.0\.0\.1:8080 .*: name its control group with --cgroup, or take rps, p50, p90 or p99$/,
   );
   const gates = [{ metric: 'startup' as const }];
   expect(() => planOf({ failIf: { gates } }, { scenario })).toThrow(
     /^--fail-if startup: the start-up time of what runs at http:\/\/127\.0\.0\.1:8080 is not known: leave it out$/,
   );
   expect(planOf({ failIf: { gates } }, { scenario: cached }).alsoAsked).toEqual(['startup']);
+  const failIf = { gates: [{ metric: 'cpu' as const }] };
+  expect(() => planOf({ failIf }, { scenario })).toThrow(
+    /^--fail-if cpu: the CPU time of what runs at http:\/\/127\.0\.0\.1:8080 is not known: name its control group with --cgroup, or leave it out$/,
+  );
+  expect(planOf({ failIf }, { scenario: cached }).alsoAsked).toBeUndefined();
   const variants = scenario.variants.slice(0, 1);
   expect(planOf({ metric: 'cpu' }, { scenario, variants }).metric).toBe('cpu');
   const server = address('http://127.0.0.1:8080', { cgroup: '/sys/fs/cgroup/x' });
@@ -280,6 +302,7 @@ test('the metric of a plan must be measured', () => {
     variants: scenario.variants.map((variant) => ({ ...variant, server })),
   };
   expect(planOf({ metric: 'cpu' }, grouped).metric).toBe('cpu');
+  expect(planOf({ failIf }, grouped).variants).toHaveLength(2);
   expect(() => planOf({ metric: 'memory' }, grouped)).toThrow(/^--metric memory: the memory of /);
 });
 

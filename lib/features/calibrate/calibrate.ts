@@ -1,5 +1,4 @@
 // The command calibrate: what bakeoff and other generators say of servers whose figures are known by arithmetic.
-import { mkdir } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import { UserError } from '../../errors.ts';
 import { duration, enumeration, whole } from '../../format.ts';
@@ -16,6 +15,7 @@ import {
   type Calibration,
   type Case,
 } from './judge.ts';
+import { checkRecordFolder } from './kept.ts';
 import { calibrationCores, inLab, type Lab } from './lab.ts';
 import { arrangements, groupsOfSides, Measuring, type Arrangement } from './measure.ts';
 import { calibrationPage, calibrationText } from './page.ts';
@@ -45,6 +45,7 @@ const mostMeasurements = 3;
 export async function calibrate(options: CalibrateOptions): Promise<0 | 3> {
   const servers = await startable(chosenServers(options));
   requirePeerNames(options.peers ?? []);
+  await checkRecordFolder(options.folder);
   const cores = calibrationCores();
   const release = await oneRunAtATime();
   try {
@@ -189,7 +190,6 @@ const namesOf = (servers: readonly KnownServer[]): string =>
   servers.map(({ name }) => name).join(', ');
 
 async function write(calibration: Calibration, folder: string): Promise<void> {
-  await mkdir(folder, { recursive: true });
   const cases = calibration.cases.map(({ known, truth, seen }) => ({
     name: known.name,
     truth,

@@ -23,6 +23,10 @@ test.each([
   ['--effect tcp-nopush --only waits', /^--only: a part of the table, which --effect /],
   ['--pairs 3', /^--pairs: belongs to --effect: name one$/],
   ['--peers wrk,h2lod', /^there is no generator "h2lod": did you mean h2load\?$/],
+  ['--record /dev/full', /^--record \/dev\/full cannot be written: .*: name another folder$/],
+  ['--quick --record /dev/full/x', /^--record \/dev\/full\/x cannot be written: /],
+  ['--blind 3 --record /proc/x', /^--record \/proc\/x cannot be written: /],
+  ['--effect tcp-nopush --peers wrk --record /proc/x', /^--record \/proc\/x cannot be written: /],
   ['--peers wrk,', /^--peers: name generators, with commas between$/],
 ])('calibrate %s is refused', async (line, message) => {
   const refused = { message: expect.stringMatching(message), exitCode: 2 };

@@ -1,10 +1,12 @@
 // The file of a test that takes long: each run is kept as soon as it is made, and --resume makes the missing ones.
-import { mkdir, readFile } from 'node:fs/promises';
-import { dirname } from 'node:path';
-import { UserError } from '../../errors.ts';
+import { readFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { usageError, UserError } from '../../errors.ts';
+import { makeFolder } from '../../files.ts';
 import { oneRunAtATime } from '../../machine/locks.ts';
+import { writeReasons } from '../../runner/results-folder.ts';
 import { underSignals } from '../../signals.ts';
-import { writeWhole } from '../../writing.ts';
+import { checkWhole, writeWhole } from '../../writing.ts';
 import { calibrationCores, inLab, type Lab } from './lab.ts';
 
 export interface Kept<Run extends { number: number }> {
@@ -50,6 +52,18 @@ function parsed<File>(text: string, path: string): File {
   }
 }
 
+/** Makes the folder of --record, if it is missing. Throws UserError (exit code 2) if no file can be written there. */
+export async function checkRecordFolder(folder: string): Promise<void> {
+  try {
+    makeFolder(folder);
+    await checkWhole(join(folder, '.writable'));
+  } catch (error) {
+    const { code = '', message } = error as NodeJS.ErrnoException;
+    const why = writeReasons[code] ?? message;
+    throw usageError(`--record ${folder} cannot be written: ${why}: name another folder`);
+  }
+}
+
 /**
  * Makes the runs of the items that the file does not have yet, and writes the file after each.
  * @param make returns the run, and what it found as a line for the person
@@ -65,6 +79,7 @@ export async function runMissing<Item extends { number: number }, Run extends { 
 ): Promise<void> {
   const missing = items.filter(({ number }) => !file.runs.some((run) => run.number === number));
   if (missing.length === 0) return;
+  await checkRecordFolder(dirname(path));
   const cores = calibrationCores();
   const release = await oneRunAtATime();
   try {
@@ -72,7 +87,6 @@ export async function runMissing<Item extends { number: number }, Run extends { 
       for (const item of missing) {
         const { run, line } = await make(lab, item);
         file.runs.push(run);
-        await mkdir(dirname(path), { recursive: true });
         await writeWhole(path, `${JSON.stringify(file, null, 1)}\n`);
         lab.say(`${file.runs.length} of ${items.length}: ${line}`);
       }

@@ -3,7 +3,7 @@ import { usageError, UserError, unknownWord } from '../../errors.ts';
 import { askedFlags, readAsked } from '../../cli/asked.ts';
 import { getTools, runPlan, takeMachine, withRun } from '../../cli/run.ts';
 import { rateFlags, readRunOptions, runFlags, type RunOptions } from '../../cli/run-options.ts';
-import { report, say, terminalOf } from '../../cli/run-output.ts';
+import { printJson, report, say, terminalOf } from '../../cli/run-output.ts';
 import { sidesOf, type Side } from '../../cli/side-loads.ts';
 import { namesOf, readSource, type Source } from '../../cli/sides.ts';
 import {
@@ -122,7 +122,8 @@ export async function knobsCommand(args: readonly string[]): Promise<number> {
     if (options.json) {
       const runs = [first.result, closer, verified.result].flatMap((result) => result?.run ?? []);
       const json = knobsJson(config.file, runs, effects, trial.leftOut, verified);
-      process.stdout.write(`${JSON.stringify(json, undefined, 2)}\n`);
+      const remedy = 'run again with stdout to a file';
+      await printJson(`${JSON.stringify(json, undefined, 2)}\n`, remedy);
     }
     return 0;
   });
