@@ -418,6 +418,6 @@ function requireVerdict(draft: PlanDraft, { gates = [] }: FailIf): void {
   const asked = gates.flatMap(({ metric }) => metric ?? []);
   for (const metric of [draft.metric, ...asked.filter(isLatency)]) {
     const [few] = fewAnswersLines({ ...draft, ...present({ metric }) });
-    if (few !== undefined) refuse(`--fail-if asks for a verdict: ${few.replace(/\.$/, '')}`);
+    if (few !== undefined) refuse(`--fail-if: ${few.replace(/^No/, 'no').replace(/\.$/, '')}`);
   }
 }

@@ -261,7 +261,7 @@ test('a plan with --fail-if has enough responses for what it asks', () => {
     return () => planOf({ failIf: { gates }, durationSeconds: 0.3, ...options }, given);
   };
   const message =
-    /^--fail-if asks for a verdict: No verdict is possible on .*: p99 needs [\d,]+ responses in each round, and there are \d+ requests: give a --duration of /;
+    /^--fail-if: no verdict is possible on .*: p99 needs [\d,]+ responses in each round, and there are \d+ requests: give a --duration of /;
   expect(make()).toThrow(message);
   expect(make('cpu')).toThrow(message);
   expect(make('p99', 'p50')).toThrow(message);
