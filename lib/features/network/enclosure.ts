@@ -5,7 +5,7 @@ import type { Enclosure, PlannedEnclosure } from '../../runner/enclosure.ts';
 import type { Load } from '../../scenario/load.ts';
 import type { NetworkSpec, Page } from '../../scenario/model.ts';
 import { watchProcess } from '../../servers/usage.ts';
-import { isExecutableFile, thisMachine } from '../../setup/machine.ts';
+import { isExecutableFile } from '../../setup/machine.ts';
 import { toolVariable } from '../../setup/tools.ts';
 import type { Network } from './network.ts';
 
@@ -18,7 +18,7 @@ export function enclosureWith(spec: NetworkSpec): PlannedEnclosure {
     async requirePossible(k6, scenario, signal) {
       await delaylinkFor(k6, scenario);
       const { requireNetworks, thisCaller } = await import('./network.ts');
-      await requireNetworks(thisMachine(), thisCaller(), signal);
+      await requireNetworks(thisCaller(), signal);
     },
     seconds: networkSeconds,
     secondsPerRequest: (load, page) => secondsPerRequest(spec, load, page),

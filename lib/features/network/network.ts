@@ -14,7 +14,6 @@ import type { KernelSetting } from '../../result/result.ts';
 import type { NetworkSpec } from '../../scenario/model.ts';
 import { readLayers, type Layer } from '../../servers/config-files.ts';
 import type { ServerSide } from '../../servers/server.ts';
-import type { Machine } from '../../setup/machine.ts';
 
 type SettingOrder = Pick<KernelSetting, 'side' | 'name' | 'value'>;
 
@@ -249,31 +248,26 @@ function enterAsMaker({ uid }: Caller, maker: number, ...more: string[]): Before
 }
 
 /** Throws UserError if this machine does not allow networks, or the signal's reason. */
-export async function requireNetworks(
-  machine: Machine,
-  caller: Caller,
-  signal: AbortSignal,
-): Promise<void> {
-  const problem = (await noNamespaces(machine, caller, signal)) ?? (await noTun(caller));
+export async function requireNetworks(caller: Caller, signal: AbortSignal): Promise<void> {
+  const problem = (await noNamespaces(caller, signal)) ?? (await noTun(caller));
   if (problem !== undefined)
     throw new UserError(`a network of the run's own cannot be made: ${problem}`);
 }
 
-async function noNamespaces(
-  machine: Machine,
-  caller: Caller,
-  signal: AbortSignal,
-): Promise<string | undefined> {
+async function noNamespaces(caller: Caller, signal: AbortSignal): Promise<string | undefined> {
   for (const command of ['unshare', 'nsenter'])
     if (helperIfThere(command) === undefined) return `${command} is missing: install util-linux`;
   const { code, stderr } = await run({
     before: makeNamespaces(caller),
     command: 'unshare',
     args: ['--net', 'true'],
-    env: machine.env,
     signal,
   });
-  if (code === 0) return undefined;
+  return code === 0 ? undefined : refusedNamespaces(caller, stderr);
+}
+
+/** Says what to do if unshare has refused a namespace, in words after a colon. */
+export function refusedNamespaces(caller: Caller, stderr: string): string {
   const refusal = lastLine(stderr).replace(/^unshare: /, '');
   if (caller.uid === 0)
     return `network namespaces are not allowed here (${refusal}): a container has to be started with --privileged, or as the head of docker/Dockerfile says`;
