@@ -1,4 +1,5 @@
-// A place apart from the machine's loopback, which a feature makes for one variant: its server and its load are inside.
+// A place apart from the machine's loopback for one variant: its server and its load are inside. A feature plans it and makes it, or it is
+// a loopback of the variant's own (own-loopback.ts).
 import type { LoadOptions } from '../k6/load-plan.ts';
 import type { Cores } from '../machine/cores.ts';
 import type { Before } from '../process.ts';

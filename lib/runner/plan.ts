@@ -166,7 +166,7 @@ const connectionBytes = 64 * 1024;
 /** On cores that server and generator share, the kernel needs some time to spread their threads anew. */
 const sharedSliceSeconds = 0.25;
 
-/** Whether a variant can take turns: not in an enclosure, which is for one variant, nor with several phases. */
+/** Whether a variant can take turns: not in an enclosure of a feature, which is for one variant, nor with several phases. */
 export function isInTurns(
   { phases }: Scenario,
   { enclosure }: Pick<PlannedVariant, 'enclosure'>,
