@@ -27,7 +27,7 @@ export interface Tried extends Side {
   redirections: readonly string[];
 }
 
-/** Starts a side, on the machine's loopback or in the enclosure, requests its page, and ends the side. Throws UserError with the side's name. */
+/** Starts a side, requests its page, and ends it. Throws UserError with the side's name. @param enclosure absent: on the machine's loopback */
 export async function tryOnce(side: Side, run: Place, enclosure?: Enclosure): Promise<Tried> {
   const { given, source, server: spec } = side;
   const { tools, machines, cores, signal } = run;

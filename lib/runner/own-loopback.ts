@@ -2,11 +2,11 @@
 // the other sides nor services of this machine.
 import type { ChildProcessWithoutNullStreams } from 'node:child_process';
 import { once } from 'node:events';
-import { readdirSync, statSync } from 'node:fs';
+import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { systemPath } from '../../bin/trust.mjs';
 import { UserError } from '../errors.ts';
-import { readIfThere } from '../files.ts';
+import { namesIn, readIfThere } from '../files.ts';
 import { lastLine, startChild } from '../process.ts';
 import { loopbackAddress } from '../servers/ports.ts';
 import type { Enclosure } from './enclosure.ts';
@@ -69,9 +69,15 @@ export async function openOwnLoopback(signal: AbortSignal): Promise<Enclosure> {
   };
 }
 
+/** Folders of the settings that a namespace with lo alone has too. */
+const settingFolders = [
+  ...['core', 'ipv4', 'ipv4/route', 'ipv4/conf/all', 'ipv4/conf/default', 'ipv4/conf/lo'],
+  ...['ipv4/neigh/default', 'ipv4/neigh/lo'],
+].map((name) => `/proc/sys/net/${name}`);
+
 /** The settings of this machine's network, as pairs of file and value. --prepare may have changed values. */
 function settingsHere(): string[] {
-  settingFiles ??= ['/proc/sys/net/core', '/proc/sys/net/ipv4'].flatMap(writableIn);
+  settingFiles ??= settingFolders.flatMap(writableIn);
   return settingFiles.flatMap((file) => {
     const value = readIfThere(file)?.trimEnd();
     return value === undefined || value.includes('\n') ? [] : [file, value];
@@ -80,15 +86,10 @@ function settingsHere(): string[] {
 
 let settingFiles: string[] | undefined;
 
-function writableIn(folder: string): string[] {
-  const names = readdirSync(folder, { recursive: true, encoding: 'utf8' });
-  return names
-    .filter((name) => !ofOtherDevice.test(name))
+const writableIn = (folder: string): string[] =>
+  namesIn(folder)
     .map((name) => join(folder, name))
     .filter((file) => (statSync(file).mode & writableFile) === writableFile);
-}
 
 /** S_IFREG and S_IWUSR of inode(7). */
 const writableFile = 0o100200;
-
-const ofOtherDevice = /^(?:conf|neigh)\/(?!(?:all|default|lo)\/)/;

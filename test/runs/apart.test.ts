@@ -66,14 +66,8 @@ async function compared(sides: readonly string[], before: readonly string[] = []
 }
 
 /** A network in which a setting is another than the kernel's default. */
-const tuned = [
-  'unshare',
-  '--net',
-  'sh',
-  '-c',
-  'ip link set lo up && echo 777 >/proc/sys/net/core/somaxconn && exec "$@"',
-  'sh',
-];
+const changing = 'ip link set lo up && echo 777 >/proc/sys/net/core/somaxconn && exec "$@"';
+const tuned = ['unshare', '--net', 'sh', '-c', changing, 'sh'];
 
 test('code in a config does not reach another config; kernel settings are those of the machine', async () => {
   const { files, written } = configs();
@@ -93,10 +87,7 @@ test('where sides share a loopback, one that loads another costs the verdict', a
     ['b', 'none', 'b had connections to a too'],
     ['node', 'none', 'b had connections to a too'],
   ]);
-  for (const name of ['a', 'node'])
-    expect(warnings.join('\n')).toMatch(
-      new RegExp(
-        `${name}.*: b had connections to its server in (?:every round|.*rounds? .*), so its figures are not of this load alone`,
-      ),
-    );
+  expect(warnings).toContain(
+    'a and node: b had connections to its server in the only round, so its figures are not of this load alone: look for code in b that does so, and run again',
+  );
 });
