@@ -10,6 +10,8 @@ export type Obstacle =
   /** `by`: another side, or '' for another program. */
   | { kind: 'alsoLoaded'; name: string; by: string }
   | { kind: 'failing'; name: string; successRatio: number }
+  /** As bodyRatioOf. */
+  | { kind: 'otherBodies'; name: string; bodyRatio: number }
   | { kind: 'belowRate' | 'generatorLimit'; name: string }
   /** Share of its turns, 0 to 1. */
   | { kind: 'stalled'; name: string; share: number }

@@ -78,6 +78,15 @@ export function hasPaused({ longestGapMs, seconds }: Pick<LoadResult, 'longestGa
 /** With more failures, requests/s and latency say nothing about the server's speed. */
 export const tolerableFailures = 0.01;
 
+/** With bodies further from the page that was checked, a side serves another page. */
+export const tolerableBodies = 0.05;
+
+/** Phase.bodyRatio of the round in which it is farthest from 1. */
+export function bodyRatioOf(rounds: readonly Round[]): number {
+  const ratios = phasesIn(rounds).map(({ bodyRatio = 1 }) => bodyRatio);
+  return ratios.toSorted((a, b) => Math.abs(b - 1) - Math.abs(a - 1))[0] ?? 1;
+}
+
 /** Who else had connections to the server in a round: as Phase.alsoLoadedBy. */
 export function alsoLoadedBy(rounds: readonly Round[]): string | undefined {
   return phasesIn(rounds).find((phase) => phase.alsoLoadedBy !== undefined)?.alsoLoadedBy;

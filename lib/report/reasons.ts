@@ -49,6 +49,8 @@ function obstacleText(obstacle: Obstacle): string {
       return `${strangerText(obstacle.by)} had connections to ${obstacle.name} too`;
     case 'failing':
       return `${failedText(obstacle.successRatio)} of the requests of ${obstacle.name} failed`;
+    case 'otherBodies':
+      return `under load the bodies of ${obstacle.name} had ${percent(obstacle.bodyRatio)} of the length of the page that was checked`;
     case 'belowRate':
       return `${obstacle.name} did not come to its rate`;
     case 'generatorLimit':

@@ -190,38 +190,46 @@ function isHeldUp(
 const deviations = 5;
 
 /**
- * Returns the mean body length, if it is not the page's. With several pages in a random order it may differ by chance. Undefined if
- * some answers had another class of status: their bodies differ, and they are reported as failures.
+ * Returns the mean body length, if it is not the page's. With several pages in a random order it may differ by chance. If other classes
+ * of status were answered too, their bodies are in the sum, so that only a sum below the page's says something; of a shipped server they are
+ * reported as failures.
  */
 function otherBodiesIn(
   { responses, expected = '2xx', bytes, inFlight }: Phase,
   answer: Pick<Answer, 'bytes' | 'sdBytes'>,
+  isShipped: boolean,
 ): number | undefined {
   const answered = expected === 'each' ? responsesOf({ responses }) : responses[expected];
-  if (answered === 0 || responsesOf({ responses }) > answered) return undefined;
+  if (answered === 0) return undefined;
   // Long pages are more often still under way at the end.
   const tolerated = deviations * (answer.sdBytes ?? 0) * (Math.sqrt(answered) + inFlight);
-  return Math.abs(bytes.body - answered * answer.bytes) <= tolerated
-    ? undefined
-    : bytes.body / answered;
+  const more = bytes.body - answered * answer.bytes;
+  const hasOthers = responsesOf({ responses }) > answered;
+  const isUnclear = hasOthers && (more > 0 || isShipped);
+  return Math.abs(more) <= tolerated || isUnclear ? undefined : bytes.body / answered;
 }
 
 /**
- * Returns whether bodies had another length than the `answer` before the load: for a user's own config, which may generate its pages,
- * by more than 1 %.
+ * Returns the mean body length under load divided by that of the `answer` before the load, of the phase in which they differ most;
+ * undefined if they are alike: for a user's own config, which may generate its pages, within 1 %.
  * @throws RoundFailure for a shipped server, which serves one file
  */
-export function bodiesDiffer(
+export function bodyRatioOf(
   { variant }: Pick<PlannedVariant, 'variant'>,
   phases: readonly Phase[],
   answer: Pick<Answer, 'bytes' | 'sdBytes'>,
-): boolean {
-  const lengths = phases.flatMap((phase) => otherBodiesIn(phase, answer) ?? []);
-  if (isOwn(variant.server))
-    return lengths.some((meanBytes) => Math.abs(meanBytes - answer.bytes) > 0.01 * answer.bytes);
+): number | undefined {
+  const isShipped = !isOwn(variant.server);
+  const lengths = phases.flatMap((phase) => otherBodiesIn(phase, answer, isShipped) ?? []);
   const [meanBytes] = lengths;
-  if (meanBytes === undefined) return false;
-  throw new RoundFailure(
-    `${variant.name}: bodies had ${hundredths(meanBytes)} B on average, and the page has ${whole(answer.bytes)} B: it changed during the load`,
-  );
+  if (meanBytes === undefined) return undefined;
+  if (isShipped)
+    throw new RoundFailure(
+      `${variant.name}: bodies had ${hundredths(meanBytes)} B on average, and the page has ${whole(answer.bytes)} B: it changed during the load`,
+    );
+  // An empty page has no shorter ones.
+  const ratios = lengths.map((length) => length / Math.max(1, answer.bytes));
+  const farness = (ratio: number) => Math.abs(ratio - 1);
+  const farthest = ratios.toSorted((a, b) => farness(b) - farness(a))[0] as number;
+  return farness(farthest) > 0.01 ? farthest : undefined;
 }

@@ -22,12 +22,7 @@ import {
   type RunningServer,
 } from '../servers/index.ts';
 import { alarmsIn, type LogAlarms } from '../servers/lifecycle.ts';
-import {
-  bodiesDiffer,
-  requireNoQuotaInTurns,
-  requireSampled,
-  requireSound,
-} from './disturbance.ts';
+import { bodyRatioOf, requireNoQuotaInTurns, requireSampled, requireSound } from './disturbance.ts';
 import type { Enclosure } from './enclosure.ts';
 import { openOwnLoopback } from './own-loopback.ts';
 import { asRoundFailure, StillCold } from './failures.ts';
@@ -195,6 +190,8 @@ function outcomeOf(
     first.clientErrors = alarms.clientErrors;
   const requests = total(all, (phase) => phase.requests);
   const answer = (isMix(page) && answers?.get(name)) || server.answer;
+  const bodyRatio = bodyRatioOf(planned, all, answer);
+  if (first !== undefined && bodyRatio !== undefined) first.bodyRatio = bodyRatio;
   return {
     server: facts,
     phases,
@@ -202,7 +199,7 @@ function outcomeOf(
     ...serverFiguresOf(measurement),
     notes: [
       ...(alarms.first === undefined ? [] : [warning.serverAlarm(name, alarms.first)]),
-      ...(bodiesDiffer(planned, all, answer) ? [warning.otherBodies(name)] : []),
+      ...(bodyRatio === undefined ? [] : [warning.otherBodies(name)]),
       ...(measurement.enclosed?.notes ?? []),
     ],
     describeEnd: total(phases, succeeded) < requests ? alarms.last : undefined,

@@ -225,3 +225,24 @@ test('Ctrl-C during the trial of a config ends the server and leaves no files', 
   expect(trials()).toEqual(before);
   expect(run.stdout()).toBe('');
 });
+
+test('a config that answers its load with empty pages gets no verdict, and fails the job', async () => {
+  const out = newOut();
+  // The first request, which is checked, gets the page.
+  writeFileSync(
+    join(configs, 'empty.conf'),
+    `events { }\nhttp {\n  access_log off;\n  limit_req_zone $binary_remote_addr zone=few:1m rate=1r/s;
+  server {\n    listen 8080; root ${home.folder}/www;
+    location / { limit_req zone=few burst=8 nodelay; limit_req_status 404; error_page 404 =200 @empty; }
+    location @empty { return 200 ''; }\n  }\n}\n`,
+  );
+  const line = `fast.conf empty.conf --url /large.html --rounds 4 --fail-if slower --out ${out}`;
+  const run = compare(line);
+  expect(await run.ended).toBe(1);
+  const why =
+    /^under load the bodies of empty had 0\.0 % of the length of the page that was checked$/m;
+  expect(readResult(out).comparisons).toMatchObject([
+    { verdict: 'none', why: expect.stringMatching(why) },
+  ]);
+  expect(run.stderr()).toContain('under load the bodies of empty had');
+});

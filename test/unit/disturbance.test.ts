@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { Phase } from '../../lib/result/result.ts';
 import {
-  bodiesDiffer,
+  bodyRatioOf,
   requireNoQuotaInTurns,
   requireSampled,
   requireSound,
@@ -206,16 +206,16 @@ const withBody = (body: number, changes: Partial<Phase> = {}): Phase => {
   return { ...changed, bytes: { ...changed.bytes, body } };
 };
 const shipped = { name: 'shipped', server: nginx(['base'], { workers: 1 }) };
-const differ = (of: Phase, answer: Parameters<typeof bodiesDiffer>[2] = { bytes: 612 }) =>
-  bodiesDiffer({ variant: shipped }, [of], answer);
+const differ = (of: Phase, answer: Parameters<typeof bodyRatioOf>[2] = { bytes: 612 }) =>
+  bodyRatioOf({ variant: shipped }, [of], answer);
 
 test('different bodies are reported, unless requests failed', () => {
   const responses = { '2xx': 999, '3xx': 0, '4xx': 0, '5xx': 1 };
-  expect(differ(withBody(612_000))).toBe(false);
+  expect(differ(withBody(612_000))).toBeUndefined();
   const wrong = () => differ(withBody(611_990));
   expect(wrong).toThrow('611.99 B on average');
   expect(wrong).toThrow(RoundFailure);
-  expect(differ(withBody(5, { responses }))).toBe(false);
+  expect(differ(withBody(5, { responses }))).toBeUndefined();
 });
 
 // Five times 30 × √1000 are 4,743.
@@ -223,14 +223,25 @@ test.each([
   [614_999, 0],
   [600_000, 60],
 ])('the mean body length of several pages may deviate: %i, %i', (body, inFlight) => {
-  expect(differ(withBody(body, { inFlight }), { bytes: 612.5, sdBytes: 30 })).toBe(false);
+  expect(differ(withBody(body, { inFlight }), { bytes: 612.5, sdBytes: 30 })).toBeUndefined();
 });
 
-test.each([
-  [[605], false],
-  [[605, 607], true],
-])('different bodies from a user config: %j bytes instead of 600', (lengths, isFound) => {
-  const userVariant = { name: 'mine', server: address('http://127.0.0.1:1') };
-  const phases = lengths.map((length) => withBody(1000 * length));
-  expect(bodiesDiffer({ variant: userVariant }, phases, { bytes: 600 })).toBe(isFound);
-});
+const few = { '2xx': 995, '3xx': 0, '4xx': 0, '5xx': 5 };
+
+test.each<[lengths: number[], changes: Partial<Phase>, ratio: number | undefined]>([
+  [[605], {}, undefined],
+  [[606, 900, 0], {}, 0],
+  [[606, 900], {}, 1.5],
+  [[599], { responses: few }, undefined],
+  [[900], { responses: few }, undefined],
+  [[6], { responses: few }, 0.01],
+])(
+  'different bodies from a user config: %j bytes instead of 600, %j',
+  (lengths, changes, ratio) => {
+    const userVariant = { name: 'mine', server: address('http://127.0.0.1:1') };
+    const phases = lengths.map((length) => withBody(1000 * length, changes));
+    const found = bodyRatioOf({ variant: userVariant }, phases, { bytes: 600 });
+    if (ratio === undefined) expect(found).toBeUndefined();
+    else expect(found).toBeCloseTo(ratio);
+  },
+);

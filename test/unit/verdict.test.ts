@@ -416,3 +416,18 @@ test('a round is not reported if it changes nothing, is not the only one, or the
   }
   expect(comparisonOf([base, { ...hidden, setup: 'a' }]).swayedBy).toBeNull();
 });
+
+test.each([
+  [undefined, undefined, 'faster'],
+  [undefined, 0.96, 'faster'],
+  [undefined, 0.01, 'none'],
+  [1.2, undefined, 'none'],
+  // A page that grows, of both sides.
+  [7, 6.9, 'faster'],
+])('bodies under load, by those that were checked: %s and %s are %s', (before, after, verdict) => {
+  const serving = (name: string, rps: number, bodyRatio?: number) =>
+    variant(name, times(4, second(rps, 0.5, 0.7, bodyRatio === undefined ? {} : { bodyRatio })));
+  const [comparison] = compare([serving('a', 1000, before), serving('b', 2000, after)]);
+  expect(comparison).toMatchObject({ verdict });
+  if (verdict === 'none') expect(comparison?.why).toMatch(/^under load the bodies of [ab] had /);
+});
