@@ -41,9 +41,10 @@ export async function openOwnLoopback(signal: AbortSignal): Promise<Enclosure> {
   stderr.setEncoding('utf8').on('data', (text: string) => {
     errors = (errors + text).slice(-2000);
   });
-  const ended = once(child.process, 'close').then(
-    () => `the loopback of its own (pid ${child.pid}) ended: ${lastLine(errors)}`,
-  );
+  const ended = once(child.process, 'close').then(([code, by]) => {
+    const how = by === null ? `with code ${code}` : `by ${by}`;
+    return `the loopback of its own (pid ${child.pid}) ended ${how}: ${lastLine(errors) || 'it says nothing'}`;
+  });
   let isStopped = false;
   const stop = async () => {
     isStopped = true;
@@ -70,10 +71,10 @@ export async function openOwnLoopback(signal: AbortSignal): Promise<Enclosure> {
 }
 
 /** Folders of the settings that a namespace with lo alone has too. */
-const settingFolders = [
-  ...['core', 'ipv4', 'ipv4/route', 'ipv4/conf/all', 'ipv4/conf/default', 'ipv4/conf/lo'],
-  ...['ipv4/neigh/default', 'ipv4/neigh/lo'],
-].map((name) => `/proc/sys/net/${name}`);
+const settingFolders =
+  'core ipv4 ipv4/route ipv4/conf/all ipv4/conf/default ipv4/conf/lo ipv4/neigh/default ipv4/neigh/lo'
+    .split(' ')
+    .map((name) => `/proc/sys/net/${name}`);
 
 /** The settings of this machine's network, as pairs of file and value. --prepare may have changed values. */
 function settingsHere(): string[] {

@@ -1,8 +1,10 @@
 // Code in one side's config that opens connections to the other side.
 import { mkdirSync, readFileSync, writeFileSync, chmodSync } from 'node:fs';
+import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { beforeEach, expect, test } from 'vitest';
 import type { Result } from '../../lib/result/result.ts';
+import { listening } from '../fixtures/listening.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
 import { newOut, startCommand, useHome, wholeResult } from '../scenario-run.ts';
 
@@ -90,4 +92,36 @@ test('where sides share a loopback, one that loads another costs the verdict', a
   expect(warnings).toContain(
     'a and node: b had connections to its server in the only round, so its figures are not of this load alone: look for code in b that does so, and run again',
   );
+});
+
+test('code in a config goes on reaching a service of the machine that its answers depend on', async () => {
+  let asked = 0;
+  const service = createServer((_, to) => {
+    asked += 1;
+    to.end('an answer of the service');
+  });
+  const port = await listening(service);
+  const folder = newFolder();
+  chmodSync(folder, 0o755);
+  const files = ['a.yaml', 'b.yaml'].map((name) => join(folder, name));
+  for (const file of files)
+    writeFileSync(
+      file,
+      `listen: 8080
+hosts:
+  default:
+    paths:
+      /:
+        mruby.handler: |
+          Proc.new do |env|
+            [200, {}, [http_request("http://127.0.0.1:${port}/").join[2].join]]
+          end
+`,
+    );
+  const { variants } = await compared(files);
+  for (const { load, rounds } of variants) {
+    expect(load['bodyBytes']).toBe('an answer of the service'.length);
+    const responses = rounds.flatMap(({ phases }) => phases.map((phase) => phase.responses['2xx']));
+    expect(asked).toBeGreaterThan(responses[0] as number);
+  }
 });
