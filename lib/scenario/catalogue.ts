@@ -2,16 +2,13 @@
 import { existsSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import path from 'node:path';
-import { pathToFileURL } from 'node:url';
-import { build, type BuildFailure, type Plugin } from 'esbuild';
-import { nodeModules } from '../../bin/bundle.mjs';
 import { messageOf, usageError, UserError, unknownWord } from '../errors.ts';
-import { inTemporaryFolder } from '../files.ts';
-import { isObject } from '../form.ts';
 import { byName, present } from '../present.ts';
 import { fromCallersFolder, projectRoot } from '../setup/paths.ts';
+import { Interrupted } from '../signals.ts';
 import { defineScenario } from './define-scenario.ts';
 import type { Article } from './article.ts';
+import { exportedScenario } from './own-file.ts';
 import type { Scenario, ServerSpec, Variant } from './model.ts';
 import { isConfigured, isPath, isRunnable } from './variants.ts';
 
@@ -20,7 +17,7 @@ const shippedFile = (name: string): string => path.join(scenariosFolder, `${name
 
 /** All shipped scenarios, by name. */
 export async function loadScenarios(): Promise<Scenario[]> {
-  return loadScenarioFiles((await shippedNames()).map(shippedFile));
+  return Promise.all((await shippedNames()).map(shippedScenario));
 }
 
 /** The articles of shipped scenarios, by id. */
@@ -44,7 +41,7 @@ export async function findScenario(name: string): Promise<Scenario> {
     if (isFile) throw usageError(`there is no scenario file ${file}`);
     throw unknownWord('scenario', name, await shippedNames());
   }
-  return (await loadScenarioFiles([file]))[0] as Scenario;
+  return isFile ? ownScenario(file) : shippedScenario(name);
 }
 
 /**
@@ -65,15 +62,16 @@ export function findVariants(scenario: Scenario, names?: readonly string[]): Var
   );
 }
 
-async function loadScenarioFiles(files: readonly string[]): Promise<Scenario[]> {
-  let file = files[0];
+async function shippedScenario(name: string): Promise<Scenario> {
+  const module = (await import(`../../scenarios/${name}.ts`)) as { default: unknown };
+  return checked(module.default, scenariosFolder);
+}
+
+async function ownScenario(file: string): Promise<Scenario> {
   try {
-    const modules = await loadModules(files);
-    return modules.map((module, index) => {
-      file = files[index];
-      return scenarioOf(module, path.dirname(file as string));
-    });
+    return checked(await exportedScenario(file), path.dirname(file));
   } catch (error) {
+    if (error instanceof Interrupted) throw error;
     const [first, ...more] = messageOf(error).split('\n');
     // Others go on with code and stacks. The file may have a bakeoff of its own.
     const others = more.filter((line) => line.startsWith('scenario '));
@@ -81,68 +79,12 @@ async function loadScenarioFiles(files: readonly string[]): Promise<Scenario[]> 
   }
 }
 
-function scenarioOf(module: unknown, folder: string): Scenario {
-  let exported = (module as { default?: unknown }).default;
-  // The default export of a CommonJS module is nested.
-  if (isObject(exported) && 'default' in exported) exported = exported.default;
-  if (isObject(exported) && 'variants' in exported)
-    return withOwnFiles(defineScenario(exported as unknown as Scenario), folder);
+function checked(scenario: unknown, folder: string): Scenario {
+  if (scenario !== undefined) return withOwnFiles(defineScenario(scenario as Scenario), folder);
   throw new Error(
     'it has no scenario as its default export: write "export default defineScenario({ … })"',
   );
 }
-
-/** Compiles and imports the files, TypeScript or not. @throws Error with a single line for compile errors, or the module's own */
-async function loadModules(files: readonly string[]): Promise<unknown[]> {
-  return inTemporaryFolder('bakeoff-scenario-', async (folder) => {
-    const options = nodeModules(folder);
-    const entryPoints = files.map((file, index) => ({ in: file, out: String(index) }));
-    await build({ ...options, entryPoints, plugins: [packages, ...options.plugins] }).catch(
-      ({ errors: [first] }: BuildFailure) => {
-        if (first === undefined) throw new Error('it cannot be compiled');
-        const line = first.location === null ? '' : ` (line ${first.location.line})`;
-        const isWrongName = first.text.startsWith('Could not resolve "bakeoff');
-        const meant = isWrongName ? ': the package is "server-bakeoff"' : '';
-        throw new Error(`${first.text}${meant}${line}`);
-      },
-    );
-    const compiled = files.map((_, index) => path.join(folder, `${index}.mjs`));
-    return Promise.all(
-      compiled.map((file) => import(pathToFileURL(file).href) as Promise<unknown>),
-    );
-  });
-}
-
-/** Marks an import that the plugin below has asked esbuild to resolve. */
-const resolved = Symbol('resolved');
-
-/** Resolves `server-bakeoff` and its scenarios to the sources here, and other packages to those of the scenario's own project. */
-const packages: Plugin = {
-  name: 'packages',
-  setup(builder) {
-    builder.onResolve({ filter: /^server-bakeoff$/ }, () => ({
-      path: path.join(projectRoot, 'lib/index.ts'),
-    }));
-    builder.onResolve({ filter: /^server-bakeoff\/scenarios\/[\w.-]+$/ }, ({ path: name }) => ({
-      path: shippedFile(path.basename(name)),
-    }));
-    builder.onResolve({ filter: /^[^./]/ }, async ({ path: name, pluginData, ...from }) => {
-      if (pluginData === resolved || from.kind === 'entry-point') return undefined;
-      const { kind, importer, resolveDir } = from;
-      const target = await builder.resolve(name, {
-        kind,
-        importer,
-        resolveDir,
-        pluginData: resolved,
-      });
-      if (target.external || !/\/node_modules\//.test(target.path)) return target;
-      return {
-        path: kind === 'require-call' ? target.path : pathToFileURL(target.path).href,
-        external: true,
-      };
-    });
-  },
-};
 
 type Parts = Pick<Variant, 'page' | 'network'>;
 

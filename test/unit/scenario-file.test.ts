@@ -1,0 +1,148 @@
+// What the code of a scenario file does to bakeoff's process: nothing.
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, readdirSync, truncateSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { expect, test, vi } from 'vitest';
+import { run } from '../../lib/process.ts';
+import { findScenario } from '../../lib/scenario/catalogue.ts';
+import { exportedScenario } from '../../lib/scenario/own-file.ts';
+import { projectRoot } from '../../lib/setup/paths.ts';
+import { sharedFolder } from '../fixtures/new-folder.ts';
+import { start } from '../fixtures/node-process.ts';
+import { refusalOf } from '../fixtures/refused.ts';
+
+const valid = `
+  import { defineScenario, nginx, wrk } from 'server-bakeoff';
+  export default defineScenario({
+    name: 'mine', title: 'mine', knob: 'x', load: wrk('-c 1 -t 1 -d 1'), page: { docroot: 'nginx', path: '/' },
+    variants: [{ name: 'only', server: nginx(['base'], { workers: 1 }) }],
+  });`;
+
+const shared = sharedFolder();
+
+/** Writes `text` as a scenario file. Its folder is the folder for temporary files, too. */
+function written(text: string, name = 'mine.ts') {
+  const folder = mkdtempSync(path.join(shared, 'own-'));
+  const temporary = path.join(folder, 'tmp');
+  mkdirSync(temporary);
+  const file = path.join(folder, name);
+  writeFileSync(file, text);
+  writeFileSync(path.join(folder, 'ends.ts'), 'process.exit(0);');
+  return { folder, file, temporary };
+}
+
+const program = path.join(projectRoot, 'bin/bakeoff.mjs');
+
+const ending = /^\S+mine\.ts: its code ends the process \(.*\): a scenario only exports data\n$/;
+const asUsual = /^there is no variant of mine "none": there is only\n$/;
+
+// In a separate process, because vitest replaces Node's process.exit.
+test.concurrent.each([
+  ['process.exit', `process.exit(0);${valid}`, ending, 1],
+  ['process.exit in a module that it imports', `import './ends.ts';${valid}`, ending, 1],
+  ['process.exit once it is loaded', `${valid} setImmediate(() => process.exit(0));`, ending, 1],
+  [
+    'a handler that sets the exit code',
+    `${valid} process.on('exit', () => { process.exitCode = 0; });`,
+    asUsual,
+    2,
+  ],
+  ['a handler that exits', `${valid} process.on('exit', () => process.exit(0));`, asUsual, 2],
+  ['a timer for ever', `${valid} setInterval(() => undefined, 1000);`, asUsual, 2],
+  [
+    'a top-level await that waits for nothing',
+    `${valid} await new Promise(() => undefined);`,
+    /^\S+mine\.ts: its top-level await waits for what never comes\n$/,
+    1,
+  ],
+  [
+    'a rejection that nobody handles',
+    `${valid} void Promise.reject(new Error('it is late'));`,
+    /^\S+mine\.ts: it is late\n$/,
+    1,
+  ],
+  [
+    'output',
+    `${valid} console.log('it says');`,
+    /^it says\nthere is no variant of mine "none": there is only\n$/,
+    2,
+  ],
+])(
+  'a scenario file with %s neither makes a command green nor silent',
+  async (_, text, stderr, code) => {
+    const { file, temporary } = written(text);
+    const { stdout, ...ended } = await run({
+      command: process.execPath,
+      args: [program, 'scenario', file, '--variants', 'none'],
+      env: { ...process.env, TMPDIR: temporary },
+      limit: { seconds: 30, message: 'it does not end' },
+    });
+    expect(ended).toEqual({ stderr: expect.stringMatching(stderr), code, signal: null });
+    expect(stdout).toBe('');
+    expect(readdirSync(temporary)).toEqual([]);
+  },
+);
+
+test('Ctrl-C while a scenario file is loaded leaves nothing', async () => {
+  const { folder, file, temporary } = written(
+    `import { writeFileSync } from 'node:fs';
+     writeFileSync(new URL('begun', import.meta.url), String(process.pid));
+     setInterval(() => undefined, 1000);
+     await new Promise(() => undefined);`,
+  );
+  const command = start([program, 'scenario', file], { ...process.env, TMPDIR: temporary });
+  const begun = path.join(folder, 'begun');
+  await vi.waitFor(() => expect(readdirSync(folder)).toContain('begun'), 30_000);
+  command.process.kill('SIGINT');
+  expect(await command.ended).toEqual([130, null]);
+  expect(readdirSync(temporary)).toEqual([]);
+  const pid = execFileSync('cat', [begun], { encoding: 'utf8' });
+  expect(() => process.kill(Number(pid), 0)).toThrow('ESRCH');
+});
+
+test('code that runs for ever is ended', async () => {
+  const { file } = written(
+    'setInterval(() => undefined, 1000); await new Promise(() => undefined);',
+  );
+  await expect(exportedScenario(file, 1)).rejects.toThrow('its code has not ended after 1 s');
+});
+
+const special = 'it is a pipe, socket or device, not a file';
+
+test('a pipe, a device and a file without end are refused, also as an import', async () => {
+  const { folder, file } = written(`import './pipe.ts';${valid}`);
+  vi.stubEnv('TMPDIR', path.join(folder, 'tmp'));
+  const pipe = path.join(folder, 'pipe.ts');
+  const long = path.join(folder, 'long.ts');
+  execFileSync('mkfifo', [pipe]);
+  writeFileSync(long, '');
+  truncateSync(long, 2 ** 40);
+  for (const [name, problem] of [
+    [pipe, special],
+    ['/dev/zero', special],
+    [file, `${pipe}: ${special} (line 1)`],
+    [long, 'it has more than 100 MB'],
+  ] as const)
+    expect(await refusalOf(findScenario(name))).toBe(`${name}: ${problem}`);
+  expect(readdirSync(path.join(folder, 'tmp'))).toEqual([]);
+});
+
+test('a function in a scenario is refused', async () => {
+  const { file } = written(valid.replace("title: 'mine'", "$&, prepare: () => 'true'"));
+  // defineScenario says it first.
+  expect(await refusalOf(findScenario(file))).toMatch(/: scenario mine: prepare has to be a text/);
+  writeFileSync(file, "export default { name: 'plain', title: () => 'x', variants: [] };");
+  expect(await refusalOf(findScenario(file))).toMatch(/: a scenario may have data only: \(\) => /);
+});
+
+test('a tsconfig.json in a parent folder leads no import elsewhere', async () => {
+  const { folder } = written('');
+  const own = path.join(folder, 'own');
+  mkdirSync(own);
+  const paths = { named: ['./elsewhere.ts'] };
+  writeFileSync(path.join(folder, 'tsconfig.json'), JSON.stringify({ compilerOptions: { paths } }));
+  writeFileSync(path.join(folder, 'elsewhere.ts'), 'export const title = "elsewhere";');
+  const file = path.join(own, 'mine.ts');
+  writeFileSync(file, `import { title } from 'named';${valid.replace("title: 'mine'", 'title')}`);
+  expect(await refusalOf(findScenario(file))).toBe(`${file}: Could not resolve "named" (line 1)`);
+});
