@@ -99,17 +99,24 @@ export async function oneRunAtATime(
   }
 }
 
-/** Who holds the lock, for people. `isFalse`: it is no run of bakeoff, and this run of root need not wait for it. */
+/**
+ * Who holds the lock, for people: of another user's process the kernel names the user, as its answer may lie. `isFalse`: it is no run of
+ * bakeoff, and this run of root need not wait for it.
+ */
 function holderOf(name: string, { about, progress }: HolderAnswer) {
   const listener = listenerOn(name);
-  const isAsItSays = listener === undefined || isOfBakeoff(about, listener.pid);
-  if (!isAsItSays && process.geteuid?.() === 0 && listener.uid !== 0)
+  const isAsItSays = listener === undefined || mayBeOfBakeoff(about, listener);
+  const own = process.geteuid?.();
+  if (!isAsItSays && own === 0 && listener.uid !== 0)
     return { isFalse: true, line: listener.description };
   const silent = 'it does not answer: it may be stopped (Ctrl-Z), which fg or kill ends';
   const parts = [about || silent];
   if (progress !== '') parts.push(progress);
-  if (!isAsItSays) parts.push(listener.description);
-  return { isFalse: false, line: parts.join('; ') };
+  const says = parts.join('; ');
+  if (listener === undefined || (isAsItSays && listener.uid === own))
+    return { isFalse: false, line: says };
+  const which = about === '' ? '; ' : ', which says: ';
+  return { isFalse: false, line: listener.description + which + says };
 }
 
 interface WaitingPlace {
@@ -225,11 +232,14 @@ function listenerOn(name: string) {
     socketsOf(`/proc/${pid}`).some((socket) => sockets.includes(socket));
   const pid = processIds('/proc').find(holds);
   const uid = pid === undefined ? undefined : userOf(pid);
-  return uid === undefined ? undefined : { pid, uid, description: `process ${pid} of user ${uid}` };
+  if (pid === undefined || uid === undefined) return undefined;
+  return { pid, uid, description: `process ${pid} of user ${uid}` };
 }
 
-/** A run that was started on another host names its process there. */
-function isOfBakeoff(answer: string, pid?: string): boolean {
+/** Whether a process that listens can have given this answer as a run of bakeoff. A run from another host names its process there. */
+function mayBeOfBakeoff(answer: string, { pid, uid }: { pid: string; uid: number }): boolean {
+  const isOwnUser = uid === process.geteuid?.();
+  if (!isOwnUser && answer.startsWith(`process ${pid} of ${thisUser()}: `)) return false;
   return answer.startsWith(`process ${pid} of `) || /^from .+: process \d+ of /.test(answer);
 }
 
@@ -260,9 +270,12 @@ function aboutThis(): string {
   const words = process.argv.slice(2);
   const flag = words.findIndex((word) => word.startsWith('-'));
   const command = shownCommand(words.slice(0, flag < 0 ? words.length : flag).join(' '));
-  // A container's user may have no name.
-  const user = ifThere(() => userInfo().username) ?? `user ${process.getuid?.()}`;
-  return `process ${process.pid} of ${user}: ${command}, in ${fromCallersFolder('.')}`;
+  return `process ${process.pid} of ${thisUser()}: ${command}, in ${fromCallersFolder('.')}`;
+}
+
+/** A container's user may have no name. */
+function thisUser(): string {
+  return ifThere(() => userInfo().username) ?? `user ${process.getuid?.()}`;
 }
 
 const conflict = 75;

@@ -179,15 +179,16 @@ test('text from a foreign process cannot control the terminal', async () => {
   const message = await refusalOf(oneRunAtATime(name));
   expect(message).toMatch(
     new RegExp(
-      `^another run of bakeoff is measuring \\(\\[2Jhello world x+; more; process ${process.pid} of user \\d+\\), and both`,
+      `^another run of bakeoff is measuring \\(process ${process.pid} of user \\d+, which says: \\[2Jhello world x+; more\\), and both`,
     ),
   );
   expect(message.length).toBeLessThan(500);
 });
 
-test.runIf(process.getuid?.() === 0)('another user cannot keep root from measuring', async () => {
-  const name = newName();
-  const script = `require('net').createServer(() => {}).listen('\\0' + process.argv[1], () => console.log('held'))`;
+/** Another user's process that holds the lock. @param answer a JavaScript expression for its answer, absent if it is silent */
+async function heldByOther(name: string, answer?: string): Promise<number> {
+  const answering = answer === undefined ? '' : `socket.end(${answer} + '\\n')`;
+  const script = `require('net').createServer((socket) => { ${answering} }).listen('\\0' + process.argv[1], () => console.log('held'))`;
   const child = spawn(process.execPath, ['-e', script, name], {
     uid: 65_534,
     gid: 65_534,
@@ -196,14 +197,36 @@ test.runIf(process.getuid?.() === 0)('another user cannot keep root from measuri
   });
   onTestFinished(() => void child.kill());
   await once(child.stdout, 'data');
+  return child.pid as number;
+}
+
+const isRoot = process.getuid?.() === 0;
+
+test.runIf(isRoot).each([
+  ['says nothing', undefined],
+  ['says that it is of root', '`process ${process.pid} of root: scenario aa, in /root`'],
+])('another user who %s cannot keep root from measuring', async (_, answer) => {
+  const name = newName();
+  const pid = await heldByOther(name, answer);
   const lines: string[] = [];
   const { signal } = new AbortController();
   const say = (line: string) => void lines.push(line);
   (await oneRunAtATime(name, undefined, { seconds: 0, signal, say }))();
   expect(lines).toEqual([
-    `process ${child.pid} of user 65534 holds bakeoff's lock and does not answer as bakeoff does: root measures anyway`,
+    `process ${pid} of user 65534 holds bakeoff's lock and does not answer as bakeoff does: root measures anyway`,
   ]);
 });
+
+test.runIf(isRoot).each(['process ${process.pid} of anna: x', 'from a: process 1 of root: x'])(
+  'root waits for the run of another user that says "%s", and learns the user from the kernel',
+  async (answer) => {
+    const name = newName();
+    const pid = await heldByOther(name, `\`${answer}\``);
+    expect(await refusalOf(oneRunAtATime(name))).toContain(
+      `(process ${pid} of user 65534, which says: ${answer.replace('${process.pid}', `${pid}`)})`,
+    );
+  },
+);
 
 test('a client that stays connected does not keep the process alive', async () => {
   const name = newName();
