@@ -6,7 +6,7 @@ import { readBytes } from '../../files.ts';
 import { percent, whole } from '../../format.ts';
 import * as form from '../../form.ts';
 import { present } from '../../present.ts';
-import type { LoadRequest } from '../../scenario/model.ts';
+import { mostPages, type LoadRequest } from '../../scenario/model.ts';
 import { isMethod, problemOfHeader, textOfFile } from '../../scenario/load/flags.ts';
 import { urlParts } from '../../scenario/pages.ts';
 import { fromCallersFolder } from '../../setup/paths.ts';
@@ -60,7 +60,7 @@ export function readHar(file: string, methods: 'safe' | 'all' = 'safe', site?: s
   if (ofHost.length === 0)
     throw usageError(`--har ${file}: none of its requests can be used. ${left.join('')}`);
   const summary = `Of the HAR's ${whole(entries.length)} entries, ${percent(ofHost.length / entries.length)} are in the load.`;
-  return { requests: merged(ofHost), ...present({ host }), notes: [summary, ...left] };
+  return { requests: merged(ofHost, `--har ${file}`), ...present({ host }), notes: [summary, ...left] };
 }
 
 interface Header {
@@ -121,13 +121,16 @@ const problemOf = ({ name, value }: Header): string | undefined =>
 const record = (headers: readonly Header[]): Record<string, string> =>
   Object.fromEntries(headers.map(({ name, value }) => [name, value]));
 
-function merged(requests: readonly HostRequest[]): LoadRequest[] {
+/** Gives each different request once, with its weight. Throws UserError (exit code 2), which begins with `what`, for too many. */
+function merged(requests: readonly HostRequest[], what: string): LoadRequest[] {
   const all = new Map<string, LoadRequest & { weight: number }>();
   for (const { host: _, ...request } of requests) {
     const key = JSON.stringify(request);
     const known = all.get(key);
     if (known === undefined) all.set(key, { ...request, weight: 1 });
     else known.weight++;
+    if (all.size > mostPages)
+      throw usageError(`${what} has more than ${mostPages} different requests: take a part of it`);
   }
   return [...all.values()];
 }
@@ -198,7 +201,7 @@ export function readTargets(file: string): Traffic {
   const [first] = requests;
   if (first === undefined)
     throw usageError(`--targets ${file} has no targets: write one such as GET http://localhost/`);
-  return { requests: merged(requests), ...present({ host: first.host }), notes: [] };
+  return { requests: merged(requests, `--targets ${file}`), ...present({ host: first.host }), notes: [] };
 }
 
 function requireRight(headers: readonly Header[], where: string): void {

@@ -314,6 +314,19 @@ test('a HAR: the most frequent host, headers, bodies; duplicate requests are mer
   expect(readHar(two, 'safe', 'b').requests).toMatchObject([{ target: '/c' }]);
 });
 
+test('too many different requests are refused when they are read', () => {
+  const urls = Array.from({ length: 100_001 }, (_, index) => `http://a/${index}`);
+  const refused = (flag: string, file: string) =>
+    `${flag} ${file} has more than 100000 different requests: take a part of it`;
+  const entries = har(...urls.map((url) => entry(url)));
+  expect(() => readHar(entries)).toThrow(refused('--har', entries));
+  const targets = written(urls.map((url) => `GET ${url}\n\n`).join(''));
+  expect(() => readTargets(targets)).toThrow(refused('--targets', targets));
+  // Others may be repeated as often as they come.
+  const same = har(...urls.map(() => entry('http://a/')));
+  expect(readHar(same).requests).toMatchObject([{ target: '/', weight: 100_001 }]);
+});
+
 test('invalid entries of a HAR are skipped', () => {
   const url = 'https://a.example/x';
   const header = (value: unknown) => ({ headers: [{ name: 'x-a', value }] });
