@@ -169,13 +169,14 @@ function setInHttp(http: readonly Directive[], line: Directive, page: PageAt): D
     });
     return setIn(deeper, line, page, false);
   };
-  const servers = http.filter((server) => servesPage(server, page));
+  const shared = fileLinesOf(http);
+  const servers = new Set(http.filter((server) => servesPage(server, page)));
   const isCovered =
-    servers.length > 0 &&
-    servers.every(({ block = [] }) => block.some(({ name }) => name === line.name));
+    servers.size > 0 &&
+    [...servers].every(({ block = [] }) => block.some(({ name }) => name === line.name));
   const inside = http.map((server) => {
-    if (!servers.includes(server)) return server;
-    return { ...server, block: setInside(server.block ?? [], pathsOf(server, http, page)) };
+    if (!servers.has(server)) return server;
+    return { ...server, block: setInside(server.block ?? [], pathsOf(server, shared, page)) };
   });
   return setIn(inside, line, page, !isCovered);
 }
@@ -190,14 +191,23 @@ function hasPort(listen: Directive, port: number): boolean {
   return 'port' in address && address.port === port;
 }
 
+/** The lines of a block that name the files of a path. A config may have thousands of servers: they are found once for all. */
+function fileLinesOf(http: readonly Directive[]): Directive[] {
+  return http.filter(({ name }) => name === 'index' || name === 'try_files');
+}
+
 /** The paths by which requests for the page reach locations; undefined: any, since the config rewrites them. */
 type Paths = readonly string[] | undefined;
 
-function pathsOf({ block = [] }: Directive, http: readonly Directive[], { paths }: PageAt): Paths {
+/** @param shared the result of fileLinesOf for the server's http block */
+function pathsOf(
+  { block = [] }: Directive,
+  shared: readonly Directive[],
+  { paths }: PageAt,
+): Paths {
   if (findDirectives(block, 'rewrite').length > 0) return undefined;
   const wordsOf = (name: string) => {
-    const shared = http.filter((line) => line.name === name);
-    const lines = [...shared, ...findDirectives(block, name)];
+    const lines = [...shared.filter((line) => line.name === name), ...findDirectives(block, name)];
     return lines.flatMap(({ args }) => args.map(bareWord));
   };
   const withoutQuery = (url: string) => url.split('?')[0] as string;
@@ -263,8 +273,9 @@ function setListens(
 /** The lines in the blocks that may serve the page. */
 export function servingLines(config: readonly Directive[], page: PageAt): Directive[] {
   const http = insideHttp(config);
+  const shared = fileLinesOf(http);
   const servers = http.filter((server) => servesPage(server, page));
-  return servers.flatMap((server) => inside(server.block ?? [], pathsOf(server, http, page)));
+  return servers.flatMap((server) => inside(server.block ?? [], pathsOf(server, shared, page)));
 }
 
 /** The lines of a limit, such as limit_req, that hold where the page may be served. nginx's blocks inherit such lines only if they have none. */
@@ -284,9 +295,10 @@ export function limitLines(
     for (const { block: inner = [] } of locations) look(inner, paths, lines);
   };
   const http = insideHttp(config);
+  const shared = fileLinesOf(http);
   const outer = http.filter((line) => line.name === name);
   for (const server of http)
-    if (servesPage(server, page)) look(server.block ?? [], pathsOf(server, http, page), outer);
+    if (servesPage(server, page)) look(server.block ?? [], pathsOf(server, shared, page), outer);
   return holding;
 }
 
