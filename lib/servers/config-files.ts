@@ -17,8 +17,8 @@ export interface Layer {
   origin?: string;
 }
 
-/** Lists of addresses are long. */
-const mostBytes = 32e6;
+/** Limit of a config with its includes. Lists of addresses are long. */
+export const mostConfigBytes = 16e6;
 
 /**
  * Reads files of `server-configs/<of>/`, named without `.conf`, or at absolute paths. Throws UserError if one cannot be read.
@@ -76,7 +76,7 @@ export async function readText(file: string, by?: Inclusion, kind = 'config'): P
       : ' (relative names begin at the folder of the config: keep a copy beside the original)';
   let bytes: Buffer;
   try {
-    bytes = readBytes(file, mostBytes, { forAll: by !== undefined && forAll() });
+    bytes = readBytes(file, mostConfigBytes, { forAll: by !== undefined && forAll() });
   } catch (error) {
     const problem = (error as Error).message;
     return fail(problem === missing ? problem + beside : problem);
@@ -121,7 +121,7 @@ export function namesToInclude(folder: string, { from, name }: Inclusion): strin
 /** Whether the server may read a file that its config names. */
 export function isThereForServer(file: string): boolean {
   try {
-    readBytes(file, mostBytes, { forAll: forAll() });
+    readBytes(file, mostConfigBytes, { forAll: forAll() });
     return true;
   } catch {
     return false;

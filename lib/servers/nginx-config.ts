@@ -5,6 +5,7 @@ import { addressIn, UserError, wordIn } from '../errors.ts';
 import { ifThere } from '../files.ts';
 import { atLeast } from '../setup/machine.ts';
 import {
+  mostConfigBytes,
   namesToInclude,
   readIncluded,
   realPathOf,
@@ -224,9 +225,6 @@ export function parseConfig({ file, text, origin }: Layer): Directive[] {
 /** File lists of include patterns; read once and kept, like the files' contents. */
 const lists = new Map<string, readonly string[]>();
 
-/** Limit in characters over all files, because a file may be included many times. */
-const mostIncluded = 64e6;
-
 /**
  * Reads a config with its includes in their places. Throws UserError for files that cannot be read or that include themselves.
  * @param folder at which relative names begin, those in included files too
@@ -235,7 +233,7 @@ export async function readNginxConfig(
   layer: Layer,
   folder = path.dirname(layer.file),
 ): Promise<Directive[]> {
-  let letters = 0;
+  let letters = layer.text.length;
   return withIncludes(parseConfig(layer), [await realPathOf(layer.file)]);
 
   async function withIncludes(directives: readonly Directive[], open: readonly string[]) {
@@ -258,8 +256,11 @@ export async function readNginxConfig(
     for (const file of files) {
       const inside = await readIncluded(file, { from, name }, open);
       letters += inside.text.length;
-      if (letters > mostIncluded)
-        throw new UserError(`${from}: includes more than ${mostIncluded / 1e6} MB in all`);
+      // A file may be included many times.
+      if (letters > mostConfigBytes)
+        throw new UserError(
+          `${from}: the config has more than ${mostConfigBytes / 1e6} MB with its includes: take a smaller one`,
+        );
       const inner = await withIncludes(parseConfig({ file, text: inside.text }), inside.open);
       for (const directive of inner) all.push(directive);
     }

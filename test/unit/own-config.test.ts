@@ -230,6 +230,13 @@ it('nested aliases are counted before they are expanded', async () => {
   expect(portsOf(await read(`listen: 80\nhosts: {}\n${many.join('')}`))).toEqual([80]);
 });
 
+it('an h2o config that is too long with its includes is refused before it is parsed', async () => {
+  const text = 'listen: 80\nhosts:\n  x: !file big\n';
+  expect(await refusal(text, { big: `#${'x'.repeat(4e6)}` })).toMatch(
+    /^h2o config \/big:1: the config has more than 4 MB with its includes: /,
+  );
+});
+
 it.each([
   [`"${'x'.repeat(1e7)}"`, /^nginx config \/own.conf:2: has a word of more than 4096 letters$/],
   ['x'.repeat(1e7), /word of more than 4096 letters$/],
@@ -237,7 +244,12 @@ it.each([
   ['${'.repeat(1e5), /word of more than 4096 letters$/],
   [`x; ${'a { '.repeat(1e5)}`, /^nginx config \/own.conf:2: is nested more than 100 deep$/],
   [`x; access_by_lua_block { ${'"\\'.repeat(1e5)}`, /^nginx config \/own.conf:2: "{" without its/],
-  [`x${'; include big'.repeat(9)}`, /^\/own.conf:2: includes more than 64 MB in all$/],
+  [
+    'x; include big; include big',
+    /^\/own.conf:2: the config has more than 16 MB with its includes: /,
+  ],
+  [`x; ${'#'.repeat(16e6)}`, /^cannot read the config \/own.conf: it has more than 16 MB$/],
+  [`x;\n${'#'.repeat(9e6)}\ninclude big`, /^\/own.conf:4: the config has more than 16 MB with its/],
   ['x; include [z-a]*', / has no server \{ \} in http/],
   ['x; include [*', / has no server \{ \} in http/],
   ['x; include *d*.conf', /^\/own.conf:2: includes "\/a\\nd.conf", which has control characters/],

@@ -15,6 +15,8 @@ import {
 import { addressIn, UserError, withShortQuotes, wordIn } from '../../errors.ts';
 import { ours, readIncluded, realPathOf, type Layer } from '../config-files.ts';
 
+/** Far more characters than a config has. The parser takes a second for each million. */
+const mostLetters = 4e6;
 /** Far more levels than a config has. */
 const mostNested = 100;
 /** Far more values than a config has. Aliases of aliases multiply them. */
@@ -90,7 +92,7 @@ export type MapTree = Extract<Tree, { kind: 'map' }>;
 /** Reads the tree. Names in !file begin at the config's folder. Throws UserError with file and line. */
 export async function readYaml(config: Layer): Promise<MapTree> {
   const { file } = config;
-  const reading = { folder: path.dirname(file), size: { values: 0, deepest: 0 } };
+  const reading = { folder: path.dirname(file), size: { letters: 0, values: 0, deepest: 0 } };
   const tree = await new FileReader(config, [await realPathOf(file)], reading).read(0);
   if (tree.kind === 'map') return tree;
   if (tree.kind === 'text' && tree.text === '') return treeOf({}) as MapTree;
@@ -100,8 +102,8 @@ export async function readYaml(config: Layer): Promise<MapTree> {
 /** State that the files of a config share while they are read. */
 interface Reading {
   folder: string;
-  /** Values so far, and the deepest level of those being read. */
-  size: { values: number; deepest: number };
+  /** Characters of the files and values so far, and the deepest level of the values being read. */
+  size: { letters: number; values: number; deepest: number };
 }
 
 /** Reads a file of a config, once. */
@@ -122,6 +124,13 @@ class FileReader {
 
   /** @param depth levels above the file */
   read(depth: number): Promise<Tree> {
+    const { size } = this.#reading;
+    size.letters += this.#layer.text.length;
+    if (size.letters > mostLetters)
+      this.#fail(
+        1,
+        `the config has more than ${mostLetters / 1e6} MB with its includes: take a smaller one`,
+      );
     return this.#convert(parse(this.#layer, this.#lines).contents, 1, depth);
   }
 
