@@ -60,7 +60,11 @@ export function readHar(file: string, methods: 'safe' | 'all' = 'safe', site?: s
   if (ofHost.length === 0)
     throw usageError(`--har ${file}: none of its requests can be used. ${left.join('')}`);
   const summary = `Of the HAR's ${whole(entries.length)} entries, ${percent(ofHost.length / entries.length)} are in the load.`;
-  return { requests: merged(ofHost, `--har ${file}`), ...present({ host }), notes: [summary, ...left] };
+  return {
+    requests: merged(ofHost, `--har ${file}`),
+    ...present({ host }),
+    notes: [summary, ...left],
+  };
 }
 
 interface Header {
@@ -201,7 +205,11 @@ export function readTargets(file: string): Traffic {
   const [first] = requests;
   if (first === undefined)
     throw usageError(`--targets ${file} has no targets: write one such as GET http://localhost/`);
-  return { requests: merged(requests, `--targets ${file}`), ...present({ host: first.host }), notes: [] };
+  return {
+    requests: merged(requests, `--targets ${file}`),
+    ...present({ host: first.host }),
+    notes: [],
+  };
 }
 
 function requireRight(headers: readonly Header[], where: string): void {
