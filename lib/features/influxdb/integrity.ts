@@ -1,5 +1,6 @@
 // Counts a run's points in the database, and writes missing ones again: k6's from its record, bakeoff's own as they were.
-import { dirname } from 'node:path';
+import { existsSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { groupedBy, total } from '../../analysis/statistics.ts';
 import { messageOf } from '../../errors.ts';
 import { textOf } from '../../files.ts';
@@ -113,7 +114,11 @@ export async function checkRun<R extends StoredRound>(
     }
   const { changed, points } = await checkWritten(store, run, rounds, { records, own });
   const failed = failedWritesOf([...records.keys()]);
-  const isWhole = rounds.every(({ recordFile = '' }) => records.has(recordFile));
+  // Generators on other hosts have a record of their own each, joined here: its points are not counted.
+  const isJoined = ([file]: [string, PointCounts]) =>
+    existsSync(join(dirname(file), 'generator-1'));
+  const isWhole =
+    ![...records].some(isJoined) && rounds.every(({ recordFile = '' }) => records.has(recordFile));
   return { changed, points: isWhole ? { ...points, ...failed } : undefined, problems };
 }
 
