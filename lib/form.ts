@@ -78,6 +78,7 @@ export const upTo = (most: number): Form<number> =>
 const most = Number.MAX_SAFE_INTEGER;
 export const count = whole(0, most);
 export const figure = within(0, most);
+export const ratio = upTo(most);
 export const signed = within(-most, most);
 
 export const instant = v.pipe(

@@ -6,7 +6,7 @@ import { duration } from '../format.ts';
 import { Interrupted } from '../signals.ts';
 import { articleMarkdown, articleTitle, claimsTable, type ArticleRun } from '../report/article.ts';
 import { articlePage } from '../report/html/article-page.ts';
-import { terminalTable } from '../report/table.ts';
+import { terminalTable, wrapLines } from '../report/table.ts';
 import type { Result } from '../result/result.ts';
 import { runName } from '../runner/make-plan.ts';
 import { createRunFolder, giveToCaller } from '../runner/results-folder.ts';
@@ -15,7 +15,7 @@ import type { Article } from '../scenario/article.ts';
 import { failIfCode } from './fail-if.ts';
 import { leftOutLine, possibleVariants } from './possible.ts';
 import { findDone } from './stored-results.ts';
-import { say, terminalOf } from './run-output.ts';
+import { print, say, terminalOf } from './run-output.ts';
 import {
   mostSeconds,
   runScenario,
@@ -105,13 +105,10 @@ async function writePage(run: ArticleRun, options: ScenarioOptions, startedAt: D
   await writeWhole(join(folder.path, 'article.html'), await articlePage(run));
   await giveToCaller(folder);
   const seconds = (Date.now() - startedAt.getTime()) / 1000;
-  say(
-    options,
-    [
-      ...terminalTable(claimsTable(run), terminalOf(options)),
-      '',
-      `${articleTitle(run.article)} in ${duration(seconds)} · ${join(folder.name, 'article.html')}`,
-    ],
-    Infinity,
-  );
+  const where = join(folder.name, 'article.html');
+  print(options, [
+    ...terminalTable(claimsTable(run), terminalOf(options)),
+    '',
+    ...wrapLines([`${articleTitle(run.article)} in ${duration(seconds)} · ${where}`], Infinity),
+  ]);
 }

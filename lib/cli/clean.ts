@@ -3,7 +3,7 @@ import { accessSync, closeSync, constants, existsSync } from 'node:fs';
 import { lstat, readdir, rm, rmdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { total } from '../analysis/statistics.ts';
-import { usageError, UserError } from '../errors.ts';
+import { inOneLine, usageError, UserError } from '../errors.ts';
 import type { KeptFolder } from '../feature.ts';
 import { features } from '../features.ts';
 import { whole } from '../format.ts';
@@ -65,7 +65,8 @@ export async function cleanCommand(args: readonly string[]): Promise<number> {
         `${what}: ${stays ? `kept, ${size}; --history removes it too` : `removed, ${size}`}`,
       );
     }
-    if (there.length === 0) console.log(`there is nothing of bakeoff's in ${bakeoffFolder}`);
+    if (there.length === 0)
+      console.log(inOneLine(`there is nothing of bakeoff's in ${bakeoffFolder}`));
     // Fails, and leaves the folder, if something else is in it.
     await rmdir(bakeoffFolder).catch(() => undefined);
     return 0;

@@ -12,7 +12,7 @@ import { sidesOf, type Side } from './side-loads.ts';
 import { readSides } from './sides.ts';
 import { requireNone, readRunOptions, runFlags, type RunOptions } from './run-options.ts';
 import { getTools, preparing, runPlan, takeMachine, withRun, type ReadyRun } from './run.ts';
-import { report, say, terminalOf } from './run-output.ts';
+import { print, report, say, terminalOf } from './run-output.ts';
 import { canBeApart, tryOnce, type Tried } from './start-sides.ts';
 import { printGroupedHelp, readArguments, type Flag } from './arguments.ts';
 import { readFile } from 'node:fs/promises';
@@ -121,7 +121,7 @@ function sayDifferences(
 ): void {
   say(options, [...first, ...redirections]);
   if (table !== undefined)
-    say(options, [differencesTitle, ...terminalTable(table, terminalOf(options))], Infinity);
+    print(options, [differencesTitle, ...terminalTable(table, terminalOf(options))]);
   say(options, advice);
 }
 

@@ -80,7 +80,7 @@ export async function writeK6Script(
     const why = code === 'ENOENT' ? 'its folder is not there' : messageOf(error);
     throw usageError(`--k6-script ${file} cannot be written: ${why}`);
   }
-  console.log(`${typed('k6')} ${run}`);
+  console.log(inOneLine(`${typed('k6')} ${run}`));
 }
 
 /** Ends of the variables with the servers' addresses. */

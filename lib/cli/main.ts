@@ -1,5 +1,5 @@
 // The commands. bin/bakeoff.mjs calls main once the packages are there.
-import { messageOf, remedyFor, UserError, unknownWord } from '../errors.ts';
+import { inOneLine, messageOf, remedyFor, UserError, unknownWord } from '../errors.ts';
 import type { Command } from '../feature.ts';
 import { features } from '../features.ts';
 import { Interrupted } from '../signals.ts';
@@ -53,7 +53,7 @@ export async function main(
     if (process.env['BAKEOFF_DEBUG'] === '1') throw error;
     console.error(
       remedyFor(error) ??
-        `something unexpected happened: ${messageOf(error)} (BAKEOFF_DEBUG=1 shows where)`,
+        `something unexpected happened: ${inOneLine(messageOf(error))} (BAKEOFF_DEBUG=1 shows where)`,
     );
     return 1;
   }

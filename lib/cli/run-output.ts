@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { measuredComparisons, variantOf } from '../analysis/comparisons.ts';
 import { isFailing, roundRps, successRatioOf, wholeRounds } from '../analysis/phases.ts';
 import { total } from '../analysis/statistics.ts';
-import { usageError, UserError } from '../errors.ts';
+import { printable, usageError, UserError } from '../errors.ts';
 import { textOf } from '../files.ts';
 import { counts, success, effect, whole } from '../format.ts';
 import { curvesOf } from '../report/found.ts';
@@ -117,7 +117,7 @@ export function createRunProgress(stream: {
 
   function say(line: string) {
     clear();
-    stream.write(`${line}\n`);
+    stream.write(`${printable(line)}\n`);
   }
 
   return {
@@ -214,7 +214,7 @@ export async function report(
       lines === undefined
         ? terminalReport(result, [stored], terminal)
         : [...lines, ...wrapLines([stored], terminal.width)];
-    say(options, ['', ...text], Infinity);
+    print(options, ['', ...text]);
     const files = await Promise.allSettled([
       writePage(folder.path, result),
       writeWhole(join(folder.path, 'table.md'), markdownReport(result)),
@@ -295,14 +295,14 @@ export function printJson(json: string, remedy: string): Promise<void> {
   });
 }
 
-/** Prints lines, wrapped to `width`: on stdout, or with --json on stderr. */
-export function say(
-  options: RunOptions,
-  lines: readonly string[],
-  width = terminalOf(options).width,
-): void {
-  if (lines.length > 0)
-    (options.json ? console.error : console.log)(wrapLines(lines, width).join('\n'));
+/** Prints lines of text, wrapped to the terminal's width: on stdout, or with --json on stderr. */
+export function say(options: RunOptions, lines: readonly string[]): void {
+  print(options, wrapLines(lines, terminalOf(options).width));
+}
+
+/** Prints lines as they are, such as those of tables, which may have colours. */
+export function print({ json }: RunOptions, lines: readonly string[]): void {
+  if (lines.length > 0) (json ? console.error : console.log)(lines.join('\n'));
 }
 
 export function terminalOf({ json, verbose }: RunOptions): TerminalReportOptions {

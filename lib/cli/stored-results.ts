@@ -52,7 +52,7 @@ export async function findDone(
 }
 
 /** @param folder of a run; undefined if its result is not of this version, or damaged */
-export function resultIn(folder: string): Result | undefined {
+function resultIn(folder: string): Result | undefined {
   try {
     return readResult(path.join(folder, 'result.json'));
   } catch (error) {

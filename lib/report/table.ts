@@ -1,5 +1,6 @@
 // Tables as data, and as lines of text. The terminal, Markdown and HTML show the same cells.
 import { total } from '../analysis/statistics.ts';
+import { inOneLine } from '../errors.ts';
 import type { Verdict } from '../result/result.ts';
 
 /** Text; `part` of it has the colour of a verdict. */
@@ -81,7 +82,10 @@ const betweenWords = / (?!%)/;
 /** After a comma outside of brackets, and before a bracket. */
 const betweenClauses = /(?<=,) (?![^[(]*[\])])| (?=\()/;
 
-/** Breaks lines at spaces, or where `between` says; what is longer than a line (paths) stays whole. */
+/**
+ * Breaks printable lines at spaces, or where `between` says; what is longer than a line (paths) stays whole. Names may have characters
+ * that control the terminal: they become blanks.
+ */
 export function wrapLines(
   lines: readonly string[],
   width: number,
@@ -89,7 +93,7 @@ export function wrapLines(
   between = betweenWords,
 ): string[] {
   return lines.flatMap((line) => {
-    let [current = '', ...words] = line.split(between);
+    let [current = '', ...words] = inOneLine(line).split(between);
     const wrapped: string[] = [];
     for (const word of words) {
       const isFull = current.trim() !== '' && current.length + 1 + word.length > width;

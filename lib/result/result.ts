@@ -17,6 +17,7 @@ import {
   orElse,
   orNull,
   pairOf,
+  ratio,
   signed,
   text,
   texts,
@@ -281,7 +282,7 @@ const comparison = open({
   /** Those that are known. They have a verdict where they were asked for. */
   ofServer: optional(open(each(serverMetricNames, optional(besideRatio)))),
   /** Ratios in the order of the rounds; empty if there is no comparison. */
-  roundRatios: v.pipe(list(figure), v.maxLength(mostRounds, `has more than ${mostRounds}`)),
+  roundRatios: v.pipe(list(ratio), v.maxLength(mostRounds, `has more than ${mostRounds}`)),
   /** Rounds whose ratio is far from the others; they count. */
   outliers: list(roundNumber),
   /** The only outlier, if the verdict depends on it. */

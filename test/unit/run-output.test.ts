@@ -1,9 +1,10 @@
 import { readdirSync } from 'node:fs';
 import { expect, test, vi } from 'vitest';
 import { readScenarioOptions } from '../../lib/cli/scenario.ts';
-import { progressEvents, report, shorterLine } from '../../lib/cli/run-output.ts';
+import { print, progressEvents, report, say, shorterLine } from '../../lib/cli/run-output.ts';
 import { UserError } from '../../lib/errors.ts';
 import { storedLines } from '../../lib/report/sentences.ts';
+import { leftColumn, tableOf, terminalTable } from '../../lib/report/table.ts';
 import type { PlanOptions } from '../../lib/runner/make-plan.ts';
 import { findScenario } from '../../lib/scenario/catalogue.ts';
 import { asRunFolder, newFolder } from '../fixtures/new-folder.ts';
@@ -83,4 +84,13 @@ test('progress reports the figures of a variant in a round', () => {
   expect(printed(1)).toEqual([
     'round 1 of 4 to 10 · x · 1,000 requests/s · 1 error, 99.99 % succeeded',
   ]);
+});
+
+test('lines and tables have no characters that control the terminal', () => {
+  const spy = vi.spyOn(console, 'log').mockImplementation(() => undefined);
+  const odd = 'a\u001b[2J\u202eb';
+  say(options, [odd]);
+  const table = tableOf([odd], [leftColumn('name', (row) => row), leftColumn('', () => 'x')]);
+  print(options, terminalTable(table, { width: Infinity, colour: false }));
+  expect(spy.mock.calls.flat()).toEqual(['a [2J b', 'name\na [2J b  x']);
 });

@@ -1,6 +1,6 @@
 // The command calibrate: what bakeoff and other generators say of servers whose figures are known by arithmetic.
 import { join, relative } from 'node:path';
-import { UserError } from '../../errors.ts';
+import { inOneLine, UserError } from '../../errors.ts';
 import { duration, enumeration, whole } from '../../format.ts';
 import { oneRunAtATime } from '../../machine/locks.ts';
 import { underSignals } from '../../signals.ts';
@@ -220,5 +220,5 @@ function print({ cases, peers, failures, ...calibration }: Calibration, folder: 
     console.log(`Beyond their bounds are ${beyond.length} of bakeoff's ${whole(known)} figures:`);
     for (const line of beyond) console.log(`  ${line}`);
   }
-  console.log(`page: ${relative('.', join(folder, 'calibration.html'))}`);
+  console.log(inOneLine(`page: ${relative('.', join(folder, 'calibration.html'))}`));
 }

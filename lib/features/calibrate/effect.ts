@@ -2,7 +2,7 @@
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { geometricMean, ratioInterval, type RatioInterval } from '../../analysis/statistics.ts';
-import { UserError } from '../../errors.ts';
+import { inOneLine, UserError } from '../../errors.ts';
 import { counts, effect, short } from '../../format.ts';
 import {
   leftColumn,
@@ -117,7 +117,7 @@ export async function effectTest(options: EffectOptions): Promise<0> {
   for (const line of wrapLines([aboutOf(file)], screen.width, () => 0)) console.log(line);
   const text = path.replace(/json$/, 'md');
   await writeWhole(text, markdownOf(file, table));
-  console.log(`page: ${text}`);
+  console.log(inOneLine(`page: ${text}`));
   return 0;
 }
 

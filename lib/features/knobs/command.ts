@@ -3,7 +3,7 @@ import { usageError, UserError, unknownWord } from '../../errors.ts';
 import { askedFlags, readAsked } from '../../cli/asked.ts';
 import { getTools, runPlan, takeMachine, withRun } from '../../cli/run.ts';
 import { rateFlags, readRunOptions, runFlags, type RunOptions } from '../../cli/run-options.ts';
-import { printJson, report, say, terminalOf } from '../../cli/run-output.ts';
+import { print, printJson, report, say, terminalOf } from '../../cli/run-output.ts';
 import { sidesOf, type Side } from '../../cli/side-loads.ts';
 import { namesOf, readSource, type Source } from '../../cli/sides.ts';
 import {
@@ -165,14 +165,10 @@ async function verifyTogether(
     say(options, [nothingHelpsLine(effects)]);
     return { chosen, changes };
   }
-  say(
-    options,
-    [
-      'What helps, together, in fresh rounds, since the best of many has had luck, too:',
-      ...chosen.map(({ name, overlay: { lines } }) => `  ${name}: ${lines}`),
-    ],
-    Infinity,
-  );
+  print(options, [
+    'What helps, together, in fresh rounds, since the best of many has had luck, too:',
+    ...chosen.map(({ name, overlay: { lines } }) => `  ${name}: ${lines}`),
+  ]);
   const outcome = await measure(
     trial.plan('knobs-together', 'What helps, together, on', [trial.withKnobs('together', chosen)]),
   );

@@ -1,14 +1,16 @@
 // npm run report: makes the page of a run again, or shows a comparison over all its runs.
 import { existsSync, statSync, type Stats } from 'node:fs';
-import { usageError, UserError, unknownWord } from '../../errors.ts';
+import { inOneLine, usageError, UserError, unknownWord } from '../../errors.ts';
 import { makeFolder } from '../../files.ts';
 import { writeWhole } from '../../writing.ts';
+import { counts } from '../../format.ts';
+import type { Result } from '../../result/result.ts';
 import { historyParts } from './history-parts.ts';
 import { runPage } from '../../report/html/run-page.ts';
 import { terminal, terminalTable } from '../../report/table.ts';
 import { writeReasons } from '../../runner/results-folder.ts';
 import { fromCallersFolder, typed } from '../../setup/paths.ts';
-import { readResult, resultIn, runsIn, scenarioOfRun } from '../../cli/stored-results.ts';
+import { readResult, runsIn, scenarioOfRun } from '../../cli/stored-results.ts';
 import { onlyArgument, printHelp, readArguments, type Flag } from '../../cli/arguments.ts';
 import path from 'node:path';
 
@@ -39,7 +41,7 @@ export async function reportCommand(args: readonly string[]): Promise<number> {
   const page = named ?? pageBeside(file);
   // The files of a run are its user's alone.
   await write(page, text, named === undefined ? 0o600 : mode);
-  console.log(page);
+  console.log(inOneLine(page));
   return 0;
 }
 
@@ -50,15 +52,13 @@ async function historyOf(name: string, results: string, run: string | undefined)
   const names = [...new Set(runs.map(scenarioOfRun))];
   if (names.length === 0) throw usageError(`there are no runs in ${results}`);
   if (!names.includes(name)) throw unknownWord(`scenario in ${results}`, name, names);
-  const kept = runs
-    .filter((folder) => scenarioOfRun(folder) === name)
-    .flatMap((folder) => resultIn(path.join(results, folder)) ?? []);
-  const complete = kept.filter(({ state, quick }) => state === 'complete' && !quick);
-  const parts = historyParts(complete);
-  if (parts.length === 0)
-    throw usageError(
-      `no complete run of ${name} in ${results} compares anything (those with --quick do not count)`,
-    );
+  const ofName = runs.filter((folder) => scenarioOfRun(folder) === name);
+  const { kept, leftOut } = keptResults(ofName.map((folder) => path.join(results, folder)));
+  const parts = historyParts(kept);
+  if (parts.length === 0) {
+    const others = leftOut === '' ? '' : ` (${leftOut})`;
+    throw usageError(`no complete run of ${name} in ${results} compares anything${others}`);
+  }
   for (const { title, tables, below } of parts) {
     console.log(title);
     for (const table of tables)
@@ -66,7 +66,33 @@ async function historyOf(name: string, results: string, run: string | undefined)
     for (const line of below) console.log(line);
     console.log('');
   }
+  if (leftOut !== '') console.error(inOneLine(leftOut));
   return 0;
+}
+
+/** The results of complete runs, and words on the other runs; '' if there are none. */
+function keptResults(folders: readonly string[]): { kept: Result[]; leftOut: string } {
+  const read: Result[] = [];
+  const problems: string[] = [];
+  for (const folder of folders) {
+    try {
+      read.push(readResult(path.join(folder, 'result.json')));
+    } catch (error) {
+      if (!(error instanceof UserError)) throw error;
+      problems.push(error.message);
+    }
+  }
+  const complete = read.filter(({ state }) => state === 'complete');
+  const kept = complete.filter(({ quick }) => !quick);
+  const others = [
+    [complete.length - kept.length, 'with --quick'],
+    [read.length - complete.length, 'that ended early'],
+    [problems.length, `without a readable result (${problems[0]})`],
+  ] as const;
+  const words = others
+    .filter(([number]) => number > 0)
+    .map(([number, why]) => `${counts(number, 'run')} ${why}`);
+  return { kept, leftOut: words.length === 0 ? '' : `left out: ${words.join(', ')}` };
 }
 
 async function help(results: string): Promise<string[]> {

@@ -89,6 +89,16 @@ test('without arguments, runs are listed', async () => {
   expect(printed[0]?.split('\n')).toContain('  one');
 });
 
+test('names of folders are printed without characters that control the terminal', async () => {
+  const odd = 'one\u001b[31m\u202eown';
+  aRun(odd, text);
+  expect(await main(['report'])).toBe(0);
+  expect(printed[0]?.split('\n')).toContain('  one [31m own');
+  printed = [];
+  expect(await main(['report', odd])).toBe(0);
+  expect(printed).toEqual([join(home, 'results/one [31m own/report.html')]);
+});
+
 test('--history shows all whole runs of a scenario, and no others', async () => {
   const [first] = both.comparisons;
   const run = (day: string, scenario: string, changes: Partial<Result>) => {
@@ -107,7 +117,24 @@ test('--history shows all whole runs of a scenario, and no others', async () => 
     printed.filter((line) => line.startsWith('2026-')).map((line) => line.slice(8, 10)),
   ).toEqual(['01', '02']);
   expect(printed.join('\n')).toMatch(/^Over 2 boots: \+20 % \[/m);
+  expect(complained).toEqual(['left out: 1 run with --quick']);
+  run('05', 'mine', { state: 'partial' });
+  run('06', 'mine', {
+    comparisons: [{ ...first, roundRatios: [1.2, 0, 1.2, 1.2] }],
+  } as Partial<Result>);
+  aRun('2026-11-07T08-00-00-mine', text.slice(0, 1000));
+  [printed, complained] = [[], []];
+  expect(await main(['report', '--history', 'mine']), complained.join()).toBe(0);
+  expect(complained).toEqual([
+    expect.stringMatching(
+      /^left out: 1 run with --quick, 1 run that ended early, 2 runs without a readable result \(\S+2026-11-06\S+json .*: comparisons\[0\]\.roundRatios\[1\] 0 has to be above 0, .*\)$/,
+    ),
+  ]);
   printed = [];
+  run('08', 'quick', { quick: true });
+  expect(await refused(['--history', 'quick'], 2)).toMatch(
+    /^no complete run of quick in \S+ compares anything \(left out: 1 run with --quick\)$/,
+  );
   expect(await refused(['--history', 'min'], 2)).toMatch(/"min": did you mean mine\?$/);
   expect(await refused(['--history', 'mine', 'one'], 2)).toMatch(/leave out "one"$/);
   expect(await refused(['--history', 'mine', '--results', 'none'], 2)).toMatch(
@@ -163,6 +190,7 @@ test.each([
   ['"rps":{"median":', '"rps":{"median":1e999,"was":', `rps.median Infinity ${number} from 0 to`],
   ['"inFlight":0', '"inFlight":-1', `inFlight -1 ${number} a whole number from 0 to`],
   ['"seconds":10', '"seconds":"NaN"', `seconds ${number} a number`],
+  ['"roundRatios":[', '"roundRatios":[0,', `roundRatios[0] 0 ${number} above 0`],
   ['"round":1,', '"round":1e300,', `round 1e+300 ${number} a whole number from 1 to 10000`],
   ['"name":"workers"', '"name":"../x"', `variants[0].name "../x" ${names}`],
   ['"name":"nginx"', '"name":"../x"', 'variants[0].server.name "../x" may have no / in it'],

@@ -92,7 +92,9 @@ async function announce({ origin, port, files }: RunningGrafana, store: Store): 
     `  What articles claim, and whether that holds here: ${dashboardUrl(origin, 'articles')}`,
   );
   console.log(`  A run while it goes on: ${dashboardUrl(origin, 'live')}`);
-  console.log(`  Log in as admin with ${files.password} (kept in ${files.passwordFile})`);
+  console.log(
+    inOneLine(`  Log in as admin with ${files.password} (kept in ${files.passwordFile})`),
+  );
   console.log('Ctrl-C ends it.');
 }
 
