@@ -147,23 +147,12 @@ test('a load that is alone, or whose server pauses, has a warm-up of another len
   expect(other).toBe(group.sides[1]);
 });
 
-const late = { delayMs: 1 };
-
-test.each<[string, Partial<Cores>, Partial<Scenario>, boolean]>([
-  ['cores of its own', {}, {}, true],
-  ['the cores of the server', { generatorCpus: [1] }, {}, false],
-  [
-    'cores that the network needs too',
-    {},
-    { network: { toServer: late, toClient: late, serverSettings: [], clientSettings: [] } },
-    false,
-  ],
-  ['fewer cores than threads', {}, {}, false],
-])('the generator may spin only on separate cores: on %s', (title, other, changes, spins) => {
-  const plan = planOf(
-    { exact: title.startsWith('fewer') },
-    { cores: { ...cores, ...other }, scenario: { ...cached, ...changes } },
-  );
+test.each<[string, Partial<Cores>, boolean]>([
+  ['cores of its own', {}, true],
+  ['the cores of the server', { generatorCpus: [1] }, false],
+  ['fewer cores than threads', {}, false],
+])('the generator may spin only on separate cores: on %s', (title, other, spins) => {
+  const plan = planOf({ exact: title.startsWith('fewer') }, { cores: { ...cores, ...other } });
   // Also where a side has a loopback of its own.
   const [phase] = loadPlanOf(plan, targetsWith({ enclosed: { netns: '/proc/1/ns/net' } })).phases;
   expect(new Set(phase?.sides.map(({ spin = false }) => spin))).toEqual(new Set([spins]));

@@ -4,6 +4,8 @@ import { delayed } from '../../../test/fixtures/link.ts';
 import { planOf, scenarioOf } from '../../../test/fixtures/plan.ts';
 import { runScenario, type AskedOptions } from '../../cli/run-scenario.ts';
 import { scenarioCommand } from '../../cli/scenario.ts';
+import { loadPlanFor } from '../../runner/k6-plan.ts';
+import type { Group } from '../../runner/plan.ts';
 import { findScenario } from '../../scenario/catalogue.ts';
 import { command } from '../../scenario/index.ts';
 import { enclosureWith } from './enclosure.ts';
@@ -15,6 +17,13 @@ test('a variant with a network is alone in its group', () => {
   const { groups } = planOf(scenarioOf([{ name: 'a', server }, far, { name: 'b', server }]));
   const names = groups.map(({ sides }) => sides.map(({ variant }) => variant.name));
   expect(names).toEqual([['far'], ['a', 'b']]);
+});
+
+test('the generator does not spin on cores that a network needs too', () => {
+  const plan = planOf(scenarioOf([{ name: 'far', server, network: delayed }]));
+  const target = { url: 'http://127.0.0.1:8080/', enclosed: { netns: '/proc/1/fd/8' } };
+  const [phase] = loadPlanFor(plan, plan.groups[0] as Group, 1, [target]).phases;
+  expect(phase?.sides.map(({ spin = false }) => spin)).toEqual([false]);
 });
 
 test('a network is made on one machine, and by no script', async () => {
