@@ -104,7 +104,9 @@ async function main() {
     : compiledMain;
   // The package has no benchmarks. A checkout runs them from their sources.
   if (isCheckout && words.find((word) => word !== '--no-install') === 'bench') {
-    (await import('tsx/esm/api')).register();
+    // Else one in a folder above the caller's may lead imports elsewhere.
+    const tsconfig = `${projectRoot}tsconfig.json`;
+    (await import('tsx/esm/api')).register({ tsconfig });
     file = `${projectRoot}bench/commands.ts`;
   }
   const commands = await import(pathToFileURL(file).href);

@@ -5,7 +5,7 @@ import { closeSync, existsSync, openSync, readFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { foldersOf, helper } from './trust.mjs';
+import { foldersOf, helper, refusalForRoot } from './trust.mjs';
 
 /** Ends with a slash. */
 export const projectRoot = fileURLToPath(new URL('..', import.meta.url));
@@ -166,7 +166,8 @@ function causeLine(errors) {
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  const refusal = await installPackages(process.env.BAKEOFF_INSTALL !== 'no');
+  const refusal =
+    refusalForRoot(projectRoot) ?? (await installPackages(process.env.BAKEOFF_INSTALL !== 'no'));
   if (refusal !== undefined) {
     console.error(refusal);
     process.exitCode = 1;

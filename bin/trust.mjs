@@ -72,11 +72,11 @@ const trusted = trustedUsers();
 function isPrivateGroup(gid) {
   if (gid === 0) return true;
   const users = linesOf('/etc/passwd').map((line) => line.split(':'));
-  const group = linesOf('/etc/group')
+  const groups = linesOf('/etc/group')
     .map((line) => line.split(':'))
-    .find(([, , id]) => Number(id) === gid);
-  if (group === undefined) return false;
-  const named = (group[3] ?? '').split(',').filter(Boolean);
+    .filter(([, , id]) => Number(id) === gid);
+  if (groups.length === 0) return false;
+  const named = groups.flatMap(([, , , names = '']) => names.split(',').filter(Boolean));
   const uidOf = (name) => Number(users.find(([user]) => user === name)?.[2]);
   const primary = users.filter(([, , , id]) => Number(id) === gid).map(([, , uid]) => Number(uid));
   return [...named.map(uidOf), ...primary].every((uid) => trusted.has(uid));
@@ -110,8 +110,20 @@ export function whoMayChange(path) {
 /** The same for a path of which only the beginning may be there. @param {string} path */
 export function whoMayMake(path) {
   let existing = resolve(path);
-  while (!existsSync(existing)) existing = dirname(existing);
-  return whoMayChange(existing);
+  while (lstatSync(existing, { throwIfNoEntry: false }) === undefined) existing = dirname(existing);
+  try {
+    return whoMayChange(existing);
+  } catch (error) {
+    // A link of this user's whose target is missing.
+    if (error?.code === 'ENOENT') return undefined;
+    throw error;
+  }
+}
+
+/** The same for the files that a folder has or gets: in a sticky folder, others may make them first. @param {string} folder */
+export function whoMayWrite(folder) {
+  const open = (statSync(folder).mode & 0o1022) > 0o1000;
+  return whoMayChange(folder) ?? (open ? `others may write to ${folder}` : undefined);
 }
 
 /** @param {string} path */
@@ -221,8 +233,9 @@ export function refusalForRoot(projectRoot) {
     for (const name of readInParents) {
       const place = join(folder, name);
       const stats = lstatSync(place, { throwIfNoEntry: false });
-      if (stats !== undefined && !trusted.has(stats.uid))
-        return `root does not run bakeoff in ${root}: ${place} belongs to user ${stats.uid}, and npm and Node read it too; remove it, or move bakeoff`;
+      const open = stats && problemOf(place, stats);
+      if (open !== undefined)
+        return `root does not run bakeoff in ${root}: ${open}, and npm and Node read it too; remove it, or move bakeoff`;
     }
     if (folder === dirname(folder)) return undefined;
   }
@@ -231,23 +244,18 @@ export function refusalForRoot(projectRoot) {
 /** Of a checkout's folders, these have no code. */
 const withoutCode = new Set(['.git', '.bakeoff', 'results']);
 
-/** Looks at all folders with code. @param {string} root @returns {string | undefined} */
+/** Looks at all folders and files with code. @param {string} root @returns {string | undefined} */
 function problemBelow(root) {
-  const folders = [root];
-  for (let folder = folders.pop(); folder !== undefined; folder = folders.pop()) {
-    const problem = problemOf(folder, lstatSync(folder));
+  const left = [root];
+  for (let place = left.pop(); place !== undefined; place = left.pop()) {
+    const stats = lstatSync(place);
+    // Also of what is behind a link, such as a node_modules elsewhere.
+    const problem =
+      stats.isSymbolicLink() && existsSync(place) ? whoMayChange(place) : problemOf(place, stats);
     if (problem !== undefined) return problem;
-    for (const entry of readdirSync(folder, { withFileTypes: true })) {
-      const isTop = folder === root;
-      if (isTop && withoutCode.has(entry.name)) continue;
-      const place = join(folder, entry.name);
-      if (entry.isDirectory()) folders.push(place);
-      // node_modules may be a link.
-      else if (isTop && entry.isSymbolicLink() && existsSync(place)) {
-        const behind = whoMayChange(place);
-        if (behind !== undefined) return behind;
-      }
-    }
+    if (!stats.isDirectory()) continue;
+    for (const name of readdirSync(place))
+      if (place !== root || !withoutCode.has(name)) left.push(join(place, name));
   }
   return undefined;
 }

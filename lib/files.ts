@@ -16,7 +16,7 @@ import {
 import { mkdtemp, readdir, realpath, rm, statfs } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join, relative, sep } from 'node:path';
-import { onTheWay } from '../bin/trust.mjs';
+import { onTheWay, whoMayWrite } from '../bin/trust.mjs';
 import { UserError, messageOf } from './errors.ts';
 
 /** The umask at bakeoff's start, for programs and files outside of bakeoff's folders. */
@@ -65,9 +65,19 @@ export async function inOwnFolder<T>(
   }
 }
 
-/** Creates a private folder, or makes an existing one private. */
-export function makePrivateFolder(path: string): void {
+/** Makes a folder of bakeoff's own. Throws UserError if root would write into one in which others may put files and links of theirs. */
+export function makeOwnFolder(path: string): void {
   makeFolder(path);
+  const problem = process.geteuid?.() === 0 ? whoMayWrite(path) : undefined;
+  if (problem !== undefined)
+    throw new UserError(
+      `root keeps nothing in ${path}: ${problem}; remove it, or name another folder in BAKEOFF_HOME`,
+    );
+}
+
+/** The same, closed to other users. */
+export function makePrivateFolder(path: string): void {
+  makeOwnFolder(path);
   chmodSync(path, 0o700);
 }
 

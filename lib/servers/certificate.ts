@@ -4,7 +4,7 @@ import { chmod, readFile, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { UserError } from '../errors.ts';
 import { withLock } from '../machine/locks.ts';
-import { inOwnFolder, makeFolder } from '../files.ts';
+import { inOwnFolder, makeOwnFolder } from '../files.ts';
 import { thisMachine, type Machine } from '../setup/machine.ts';
 import { lastLine, run } from '../process.ts';
 import { ensureTools } from '../setup/tools.ts';
@@ -26,7 +26,7 @@ export async function machineCertificate(
   const folder = dirname(file);
   return inOwnFolder(folder, 'the certificate for TLS', signal, async () => {
     if (await isValid(file)) return file;
-    makeFolder(folder);
+    makeOwnFolder(folder);
     await withLock(join(folder, 'lock'), signal, async () => {
       // Another process may have made it meanwhile.
       if (!(await isValid(file))) await make(file, machine, signal);

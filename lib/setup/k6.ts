@@ -14,7 +14,7 @@ import {
 } from 'node:fs/promises';
 import { dirname, isAbsolute, join } from 'node:path';
 import { whoMayChange, whoMayMake } from '../../bin/trust.mjs';
-import { filesBelow, inOwnFolder, makeFolder, requireSpace } from '../files.ts';
+import { filesBelow, inOwnFolder, makeOwnFolder, requireSpace } from '../files.ts';
 import { UserError } from '../errors.ts';
 import { withLock } from '../machine/locks.ts';
 import { present } from '../present.ts';
@@ -31,7 +31,17 @@ type Go = Awaited<ReturnType<typeof findGo>>;
 
 /** Go's environment: this module alone, with the flags that are in a build's hash alone, and no download of another Go. */
 export function goEnvironment(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
-  return { ...env, GOTOOLCHAIN: 'local', GOWORK: 'off', CGO_ENABLED: '0', GOFLAGS: '-trimpath' };
+  const own = {
+    ...env,
+    GOTOOLCHAIN: 'local',
+    GOWORK: 'off',
+    CGO_ENABLED: '0',
+    GOFLAGS: '-trimpath',
+  };
+  // Go's settings may name programs that it runs (GOCACHEPROG).
+  const config = env['XDG_CONFIG_HOME'] || join(env['HOME'] || '/', '.config');
+  const settings = env['GOENV'] || join(config, 'go/env');
+  return settings !== 'off' && whoMayMake(settings) !== undefined ? { ...own, GOENV: 'off' } : own;
 }
 
 /** Returns the first Go that is new enough for xk6-loadgen/go.mod. Throws UserError. */
@@ -286,7 +296,7 @@ function build(machine: Machine, go: Go, target: string, signal: AbortSignal): P
     await removeOldBuilds(cache);
   };
   return inOwnFolder(cache, 'k6', signal, () => {
-    makeFolder(cache);
+    makeOwnFolder(cache);
     return withLock(join(cache, 'lock'), signal, underLock);
   });
 }

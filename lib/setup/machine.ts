@@ -63,9 +63,13 @@ export async function isExecutableFile(path: string): Promise<boolean> {
   }
 }
 
+/** PATH, and after it the machine's own folders. */
+const searchPath = ({ env, extraFolders }: Machine): string =>
+  [env.PATH ?? '', ...extraFolders].join(':');
+
 /** Absolute paths of all executables of that name, in search order; none in a folder that foldersOf leaves out. */
 export async function findAll(command: string, machine: Machine): Promise<string[]> {
-  const folders = [...foldersOf(machine.env.PATH).kept, ...machine.extraFolders];
+  const folders = foldersOf(searchPath(machine)).kept;
   const paths = [...new Set(folders)].map((folder) => join(folder, command));
   const executable = await Promise.all(paths.map(isExecutableFile));
   return paths.filter((_, index) => executable[index]);

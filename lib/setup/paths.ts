@@ -19,10 +19,10 @@ export const bakeoffFolder = process.env.BAKEOFF_HOME
   ? fromCallersFolder(process.env.BAKEOFF_HOME)
   : usualFolder();
 
-/** As root: closes new files to changes by others. Throws UserError if others could put a program of theirs into bakeoff's folder. */
+/** Closes new files to changes by others. Throws UserError if root's folder could get a program of theirs. */
 export function requireOwnHome(): void {
-  if (process.geteuid?.() !== 0) return;
   process.umask(userUmask | 0o022);
+  if (process.geteuid?.() !== 0) return;
   const problem = whoMayMake(bakeoffFolder);
   if (problem !== undefined)
     throw new UserError(

@@ -4,6 +4,7 @@ import { existsSync } from 'node:fs';
 import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { foldersOf } from '../../bin/trust.mjs';
 import { UserError } from '../errors.ts';
 import { textOf } from '../files.ts';
 import { enumeration } from '../format.ts';
@@ -207,7 +208,7 @@ async function aptInstall(
     const env: NodeJS.ProcessEnv = {
       ...machine.env,
       // dpkg and its scripts need the sbin folders, which a plain `su` leaves out.
-      PATH: [machine.env.PATH, ...machine.extraFolders].join(':'),
+      PATH: foldersOf([machine.env.PATH, ...machine.extraFolders].join(':')).kept.join(':'),
       BAKEOFF_INSTALLS: '1',
       DEBIAN_FRONTEND: 'noninteractive',
       // needrestart, on Ubuntu, would restart unrelated services.

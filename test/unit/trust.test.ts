@@ -15,7 +15,15 @@ import { join } from 'node:path';
 import { describe, expect, it, onTestFinished, test, vi } from 'vitest';
 import { foldersOf, helper } from '../../bin/trust.mjs';
 import { run } from '../../lib/process.ts';
-import { hashOfSources, k6Package, k6Path, lookForK6, sourcesFile } from '../../lib/setup/k6.ts';
+import { makeOwnFolder, makePrivateFolder } from '../../lib/files.ts';
+import {
+  goEnvironment,
+  hashOfSources,
+  k6Package,
+  k6Path,
+  lookForK6,
+  sourcesFile,
+} from '../../lib/setup/k6.ts';
 import { thisMachine } from '../../lib/setup/machine.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
 import { source, testMachine } from '../fixtures/machine.ts';
@@ -162,6 +170,23 @@ describe('a checkout', () => {
     expect(says({ SUDO_UID: String(stranger) })).toEqual(isAccepted);
   });
 
+  asRoot('with a file that others may change is not used by root', () => {
+    const { root, says } = checkout();
+    chmodSync(join(root, 'bin/compile.mjs'), 0o666);
+    expect(says()).toMatch(/^root does not .*: every user may write to \S+\/compile\.mjs, .*\n$/);
+    chmodSync(join(root, 'bin/compile.mjs'), 0o644);
+    expect(says()).toEqual(isAccepted);
+  });
+
+  asRoot('gets no packages from root if another user may change it', () => {
+    const { root } = checkout();
+    chownSync(root, stranger, stranger);
+    const { status, stderr } = spawnSync(process.execPath, [join(root, 'bin/packages.mjs')], {
+      encoding: 'utf8',
+    });
+    expect([status, stderr]).toEqual([1, expect.stringMatching(/^root does not run bakeoff in /)]);
+  });
+
   asRoot.each(['node_modules', 'package.json', '.npmrc'])(
     'below a %s of another user is not used by root',
     (name) => {
@@ -185,8 +210,16 @@ describe('a checkout', () => {
     for (const file of ['package.json', '.npmrc'])
       cpSync(join(projectRoot, file), join(root, file));
     const wasRun = plantedIn(join(above, 'node_modules/.bin'), 'sh', 'node', 'setpriv');
-    const args = ['run', '--silent', 'scenario', '--', '--no-install'];
-    expect(spawnSync('npm', args, { cwd: root, encoding: 'utf8' }).stderr).toEqual(isAccepted);
+    const env = { ...process.env, BAKEOFF_INSTALL: 'no' };
+    for (const name of ['scenario', 'test', 'test:all'])
+      expect(
+        spawnSync('npm', ['run', '--silent', name], { cwd: root, env, encoding: 'utf8' }).stderr,
+      ).toEqual(isAccepted);
+    const { scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {
+      scripts: Record<string, string>;
+    };
+    for (const script of Object.values(scripts))
+      expect(script).toMatch(/^exec "\$\{npm_node_execpath:-node\}" /);
     expect(wasRun()).toBe(false);
   });
 
@@ -228,6 +261,28 @@ describe('k6', () => {
     await expect(lookForK6(machine)).rejects.toThrow(
       `${path}: every user may write to ${machine.bakeoffFolder}; name`,
     );
+  });
+
+  asRoot("is not built where another user's folder stands", () => {
+    const home = newFolder();
+    chmodSync(home, 0o1777);
+    const folder = join(home, 'k6');
+    mkdirSync(folder);
+    chownSync(folder, stranger, stranger);
+    expect(() => makeOwnFolder(folder)).toThrow(
+      `root keeps nothing in ${folder}: ${folder} belongs to user 12345; remove it, or name another folder in BAKEOFF_HOME`,
+    );
+    expect(() => makePrivateFolder(home)).toThrow(`others may write to ${home}`);
+    makeOwnFolder(join(home, 'tls'));
+  });
+
+  asRoot("is built without Go's settings of another user", () => {
+    const home = newFolder();
+    chmodSync(home, 0o1777);
+    expect(goEnvironment({ HOME: home })).not.toHaveProperty('GOENV');
+    mkdirSync(join(home, '.config'));
+    chownSync(join(home, '.config'), stranger, stranger);
+    expect(goEnvironment({ HOME: home })).toMatchObject({ GOENV: 'off' });
   });
 
   asRoot('of a package of another user is not run', async () => {

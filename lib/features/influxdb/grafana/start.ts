@@ -8,7 +8,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { parse, stringify } from 'yaml';
 import { generatedFile } from '../../../../dashboards/names.ts';
 import { UserError } from '../../../errors.ts';
-import { makeFolder, makePrivateFolder } from '../../../files.ts';
+import { makeFolder, makeOwnFolder, makePrivateFolder } from '../../../files.ts';
 import { holder, lockFile, writeHolder } from '../../../machine/locks.ts';
 import { startLogged, weighSession, withoutVariables, lastLine, run } from '../../../process.ts';
 import { lastLines } from '../../../program-logs.ts';
@@ -154,7 +154,7 @@ async function begin(
   port: number,
   logFile: string,
 ) {
-  makeFolder(folder);
+  makeOwnFolder(folder);
   const lockPath = join(folder, 'lock');
   // `npm run clean` holds it for a moment.
   const lock = await lockFile(lockPath, 1);
