@@ -22,7 +22,7 @@ function freshClone(npm?: string) {
   const machine = testMachine({ commands: ['cat', 'flock', 'mkdir', 'ln', 'sleep'] });
   const folder = join(machine.folder, 'project');
   for (const name of ['lib/cli', 'scenarios']) mkdirSync(join(folder, name), { recursive: true });
-  for (const file of ['bin', 'package.json', 'package-lock.json'])
+  for (const file of ['bin', 'package.json', 'package-lock.json', 'tsconfig.json'])
     cpSync(join(projectRoot, file), join(folder, file), { recursive: true });
   writeFileSync(join(folder, 'lib/index.ts'), '');
   const writeMain = (text: string) => writeFileSync(join(folder, 'lib/cli/main.ts'), text);
