@@ -244,11 +244,23 @@ export function refusalForRoot(projectRoot) {
 /** Of a checkout's folders, these have no code. */
 const withoutCode = new Set(['.git', '.bakeoff', 'results']);
 
+/** @param {string} folder */
+function entriesOf(folder) {
+  try {
+    return readdirSync(folder, { withFileTypes: true });
+  } catch (error) {
+    if (error?.code === 'ENOENT') return [];
+    throw error;
+  }
+}
+
 /** Looks at all folders and files with code. @param {string} root @returns {string | undefined} */
 function problemBelow(root) {
   const left = [root];
   for (let place = left.pop(); place !== undefined; place = left.pop()) {
-    const stats = lstatSync(place);
+    const stats = lstatSync(place, { throwIfNoEntry: false });
+    // Another command may remove its temporary files meanwhile.
+    if (stats === undefined) continue;
     // Also of what is behind a link, such as a node_modules elsewhere.
     const problem =
       stats.isSymbolicLink() && existsSync(place) ? whoMayChange(place) : problemOf(place, stats);
@@ -256,7 +268,7 @@ function problemBelow(root) {
     if (!stats.isDirectory()) continue;
     // Thousands of files in packages would take a tenth of a second: npm makes them as it makes their folders.
     const isPackage = place.startsWith(join(root, 'node_modules/'));
-    for (const entry of readdirSync(place, { withFileTypes: true })) {
+    for (const entry of entriesOf(place)) {
       const isLeftOut = place === root && withoutCode.has(entry.name);
       if (!isLeftOut && !(isPackage && entry.isFile())) left.push(join(place, entry.name));
     }

@@ -36,7 +36,7 @@ export function goEnvironment(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
     GOTOOLCHAIN: 'local',
     GOWORK: 'off',
     CGO_ENABLED: '0',
-    GOFLAGS: '-trimpath',
+    GOFLAGS: '-buildvcs=false',
   };
   // Go's settings may name programs that it runs (GOCACHEPROG).
   const config = env['XDG_CONFIG_HOME'] || join(env['HOME'] || '/', '.config');

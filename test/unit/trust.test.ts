@@ -1,5 +1,5 @@
 // Programs, packages and folders that other users may change are not used.
-import { execFileSync, spawnSync } from 'node:child_process';
+import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import {
   chmodSync,
   chownSync,
@@ -13,7 +13,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished, test, vi } from 'vitest';
-import { foldersOf, helper } from '../../bin/trust.mjs';
+import { foldersOf, helper, refusalForRoot } from '../../bin/trust.mjs';
 import { run } from '../../lib/process.ts';
 import { makeOwnFolder, makePrivateFolder } from '../../lib/files.ts';
 import {
@@ -176,6 +176,16 @@ describe('a checkout', () => {
     expect(says()).toMatch(/^root does not .*: every user may write to \S+\/compile\.mjs, .*\n$/);
     chmodSync(join(root, 'bin/compile.mjs'), 0o644);
     expect(says()).toEqual(isAccepted);
+  });
+
+  asRoot('may lose files while they are looked at', async () => {
+    const { root } = checkout();
+    const script = `const fs = require('node:fs');
+      for (;;) { fs.mkdirSync('node_modules/short/lived', { recursive: true }); fs.rmSync('node_modules', { recursive: true }); }`;
+    const other = spawn(process.execPath, ['-e', script], { cwd: root, stdio: 'ignore' });
+    onTestFinished(() => void other.kill('SIGKILL'));
+    await vi.waitUntil(() => existsSync(join(root, 'node_modules')), { interval: 0 });
+    for (let looks = 0; looks < 300; looks++) expect(refusalForRoot(root)).toBeUndefined();
   });
 
   asRoot('gets no packages from root if another user may change it', () => {
