@@ -11,6 +11,7 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
+import { once } from 'node:events';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished, test, vi } from 'vitest';
 import { foldersOf, helper, refusalForRoot } from '../../bin/trust.mjs';
@@ -183,7 +184,11 @@ describe('a checkout', () => {
     const script = `const fs = require('node:fs');
       for (;;) { fs.mkdirSync('node_modules/short/lived', { recursive: true }); fs.rmSync('node_modules', { recursive: true }); }`;
     const other = spawn(process.execPath, ['-e', script], { cwd: root, stdio: 'ignore' });
-    onTestFinished(() => void other.kill('SIGKILL'));
+    // It must not make files in a folder that is removed.
+    onTestFinished(async () => {
+      other.kill('SIGKILL');
+      await once(other, 'close');
+    });
     await vi.waitUntil(() => existsSync(join(root, 'node_modules')), { interval: 0 });
     for (let looks = 0; looks < 300; looks++) expect(refusalForRoot(root)).toBeUndefined();
   });
