@@ -30,6 +30,14 @@ export function measuredComparisons<Compared extends Pick<Comparison, 'variant'>
   );
 }
 
+/** The variants of a comparison: the baseline first. */
+export function sidesOf(
+  { variant, baseline }: Pick<Comparison, 'variant' | 'baseline'>,
+  result: Pick<Result, 'variants'>,
+): VariantResult[] {
+  return [baseline, variant].flatMap((name) => variantOf(result, name) ?? []);
+}
+
 /** A ratio of 0 means that nothing could be compared. */
 export function hasRatio({ ratio }: Pick<Comparison, 'ratio'>): boolean {
   return ratio > 0;

@@ -25,7 +25,7 @@ import {
 import { alphaAt, type Look } from './looks.ts';
 import { isLatency, judgedBy, metrics } from './metrics.ts';
 import { mayExplain, oneSided } from './one-sided.ts';
-import { alsoLoadedBy, bodyRatioOf, isFailing, tolerableBodies } from './phases.ts';
+import { alsoLoadedBy, bodyRatioOf, isFailing, sideWithOtherBodies } from './phases.ts';
 import { dependenceOf, falseHolds, outliersOf, roundsToDecide, swayingRound } from './rounds.ts';
 import {
   halfWidth,
@@ -334,8 +334,9 @@ function obstacle(pair: Pair, metric: Metric, { serverCores, control }: Rules): 
   const failing = both.find(isFailing);
   if (failing !== undefined)
     return { kind: 'failing', name: failing.name, successRatio: failing.successRatio ?? 0 };
-  const other = otherBodies(baseline, variant);
-  if (other !== undefined) return other;
+  const other = sideWithOtherBodies(both);
+  if (other !== undefined)
+    return { kind: 'otherBodies', name: other.name, bodyRatio: bodyRatioOf(other) };
   const behind = both.find((side) => rateOf(side)?.reached === false);
   if (ofLatency && behind !== undefined) return { kind: 'belowRate', name: behind.name };
   const stalled = both.find((side) => shareStalled(side) > mostStalled);
@@ -357,18 +358,6 @@ function obstacle(pair: Pair, metric: Metric, { serverCores, control }: Rules): 
   return baseline.rounds.length < minimumRounds
     ? { kind: 'needsRounds', needed: minimumRounds }
     : null;
-}
-
-/** A side serves something else under load than it was checked for, unless both do so alike, such as a page that grows. */
-function otherBodies(baseline: Contender, variant: Contender): Obstacle | undefined {
-  const isFar = (ratio: number) => Math.abs(ratio - 1) > tolerableBodies;
-  const ratios = [baseline, variant].map(({ name, rounds }) => ({
-    name,
-    bodyRatio: bodyRatioOf(rounds),
-  }));
-  const [before = 1, after = 1] = ratios.map(({ bodyRatio }) => bodyRatio);
-  const far = ratios.find(({ bodyRatio }) => isFar(bodyRatio));
-  return far !== undefined && isFar(after / before) ? { kind: 'otherBodies', ...far } : undefined;
 }
 
 /** The interval of a ratio before it is known how many comparisons share the chance of error. */

@@ -3,8 +3,8 @@ import { features } from '../features.ts';
 import { requestsOf } from '../scenario/pages.ts';
 import { constants, fstatSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { measuredComparisons, variantOf } from '../analysis/comparisons.ts';
-import { isFailing, roundRps, successRatioOf, wholeRounds } from '../analysis/phases.ts';
+import { measuredComparisons, sidesOf } from '../analysis/comparisons.ts';
+import { roundRps, sideWithWrongAnswers, successRatioOf, wholeRounds } from '../analysis/phases.ts';
 import { total } from '../analysis/statistics.ts';
 import { printable, usageError, UserError } from '../errors.ts';
 import { textOf } from '../files.ts';
@@ -236,14 +236,13 @@ export async function report(
   const compared = measuredComparisons(result);
   // An article may have published the failures.
   const isPublished = result.variants.some(({ published }) => published !== null);
-  const failingOf = ({ variant, baseline }: Comparison) =>
-    [baseline, variant].map((name) => variantOf(result, name) as VariantResult).find(isFailing);
-  const isOfFailing = (comparison: Comparison) =>
-    comparison.verdict === 'none' && failingOf(comparison) !== undefined;
-  if (measured && !isPublished && compared.length > 0 && compared.every(isOfFailing)) {
+  const wrongSideOf = (comparison: Comparison) => sideWithWrongAnswers(sidesOf(comparison, result));
+  const hasWrongSide = (comparison: Comparison) =>
+    comparison.verdict === 'none' && wrongSideOf(comparison) !== undefined;
+  if (measured && !isPublished && compared.length > 0 && compared.every(hasWrongSide)) {
     const causes = new Set(
       compared.map((comparison) => {
-        const cause = failureCause(failingOf(comparison) as VariantResult);
+        const cause = failureCause(wrongSideOf(comparison) as VariantResult);
         return `${comparison.why}${cause === '' ? '' : `: ${cause}`}`;
       }),
     );

@@ -1,6 +1,6 @@
 // What the bytes of the sides would cost on usual links, which loopback hides.
-import { measuredComparisons, variantOf } from '../analysis/comparisons.ts';
-import { isFailing } from '../analysis/phases.ts';
+import { measuredComparisons, sidesOf } from '../analysis/comparisons.ts';
+import { sideWithWrongAnswers } from '../analysis/phases.ts';
 import { groupedBy } from '../analysis/statistics.ts';
 import { enumeration, perSecond, whole } from '../format.ts';
 import type { Result } from '../result/result.ts';
@@ -21,12 +21,11 @@ interface Heavier {
 /** The sides that send more than what they are compared with, where that is free and would not be on a link of 1 Gbit/s. */
 function heavierSides(result: Result): Heavier[] {
   if (!isOnLoopback(result)) return [];
-  const heavier = measuredComparisons(result).flatMap(({ variant, baseline }): Heavier[] => {
-    const sides = [variant, baseline].flatMap((name) => {
-      const side = variantOf(result, name);
-      const { rps = null, traffic = null } = side ?? {};
-      // Messages of errors are no pages.
-      if (side === undefined || isFailing(side)) return [];
+  const heavier = measuredComparisons(result).flatMap((comparison): Heavier[] => {
+    const compared = sidesOf(comparison, result);
+    // Messages of errors are no pages.
+    if (sideWithWrongAnswers(compared) !== undefined) return [];
+    const sides = compared.flatMap(({ name, rps, traffic }) => {
       if (rps === null || traffic === null || rps.median === 0) return [];
       return { name, measured: rps.median, bytes: traffic.receivedBytesPerSecond / rps.median };
     });

@@ -1,6 +1,6 @@
 // The sentence on each comparison: its claim, and the effect with its interval.
-import { hasRatio, variantOf } from '../analysis/comparisons.ts';
-import { isFailing } from '../analysis/phases.ts';
+import { hasRatio, sidesOf, variantOf } from '../analysis/comparisons.ts';
+import { sideWithWrongAnswers } from '../analysis/phases.ts';
 import { groupedBy } from '../analysis/statistics.ts';
 import { amount, enumeration, isTooWide, tolerance, whole } from '../format.ts';
 import type { Comparison, Result } from '../result/result.ts';
@@ -37,11 +37,9 @@ export function comparisonSentences(
 
 /** What was measured without a verdict; '' if nothing was. */
 function measuredInBrackets(comparison: Comparison, result: Result): string {
-  const { variant, baseline } = comparison;
   // Quick failures would be shown as speed.
   const isMeasured =
-    hasRatio(comparison) &&
-    !result.variants.some((side) => [variant, baseline].includes(side.name) && isFailing(side));
+    hasRatio(comparison) && sideWithWrongAnswers(sidesOf(comparison, result)) === undefined;
   const others = besideText(comparison);
   const marked = others && others + notFinalMark(result);
   if (!isMeasured) return marked;

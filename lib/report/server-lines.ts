@@ -1,7 +1,7 @@
 // What a run shows of its servers without being asked: a large difference in memory, and in start-up where older runs have it.
-import { measuredComparisons, variantOf } from '../analysis/comparisons.ts';
+import { measuredComparisons, sidesOf } from '../analysis/comparisons.ts';
 import { askedOf, figuresPerRound, typicalOf } from '../analysis/metrics.ts';
-import { isFailing } from '../analysis/phases.ts';
+import { sideWithWrongAnswers } from '../analysis/phases.ts';
 import { minimumRounds } from '../analysis/statistics.ts';
 import { counts, effect, percent } from '../format.ts';
 import type { Comparison, Result } from '../result/result.ts';
@@ -31,18 +31,19 @@ export function serverLines(result: Result): string[] {
 }
 
 function serverLine(
-  { variant, baseline }: Comparison,
+  comparison: Comparison,
   metric: ServerMetric,
   result: Result,
 ): string | undefined {
+  const { variant, baseline } = comparison;
   const { text, unit, tells, sentence, timesSentence } = factsOf(metric);
-  const variants = [variant, baseline].flatMap((name) => variantOf(result, name) ?? []);
+  const variants = sidesOf(comparison, result);
   const sides = variants.map(({ rounds }) => rounds);
-  // Failed requests, and other numbers of them at a time, say nothing about the server.
+  // Wrong answers, and other numbers of requests at a time, say nothing about the server.
   const loads = variants.map(({ load: { connections, streams } }) => `${connections} ${streams}`);
-  if (variants.some(isFailing) || new Set(loads).size > 1) return undefined;
-  const [now, before] = sides.map((rounds) => figuresPerRound(metric, rounds) ?? []);
-  const [typical, usual] = sides.map((rounds) => typicalOf(metric, rounds));
+  if (sideWithWrongAnswers(variants) !== undefined || new Set(loads).size > 1) return undefined;
+  const [before, now] = sides.map((rounds) => figuresPerRound(metric, rounds) ?? []);
+  const [usual, typical] = sides.map((rounds) => typicalOf(metric, rounds));
   if (now === undefined || before === undefined) return undefined;
   if (typical === undefined || usual === undefined || now.length < minimumRounds) return undefined;
   const isLess = typical < usual;

@@ -1,7 +1,7 @@
 // Detects disturbances that invalidate a round. The round is dropped and repeated.
 import { isUnanswered, pauseMs } from '../analysis/limit.ts';
 import { responsesOf } from '../analysis/phases.ts';
-import { extent } from '../analysis/statistics.ts';
+import { extent, mean } from '../analysis/statistics.ts';
 import { hundredths, percent, scaledTime, whole } from '../format.ts';
 import type { Phase } from '../result/result.ts';
 import { warning } from '../report/warnings/run.ts';
@@ -209,9 +209,12 @@ function otherBodiesIn(
   return Math.abs(more) <= tolerated || isUnclear ? undefined : bytes.body / answered;
 }
 
+/** A body of so many bytes more, such as a counter's, is the same page. */
+const tolerableBytes = 16;
+
 /**
- * Returns the mean body length under load divided by that of the `answer` before the load, of the phase in which they differ most;
- * undefined if they are alike: for a user's own config, which may generate its pages, within 1 %.
+ * Returns the mean body length under load, over all phases, divided by that of the `answer` before the load; undefined if they are alike: for a
+ * user's own config, which may generate its pages, within 1 % or some bytes, and half of a page that is shorter.
  * @throws RoundFailure for a shipped server, which serves one file
  */
 export function bodyRatioOf(
@@ -220,16 +223,17 @@ export function bodyRatioOf(
   answer: Pick<Answer, 'bytes' | 'sdBytes'>,
 ): number | undefined {
   const isShipped = !isOwn(variant.server);
-  const lengths = phases.flatMap((phase) => otherBodiesIn(phase, answer, isShipped) ?? []);
-  const [meanBytes] = lengths;
-  if (meanBytes === undefined) return undefined;
+  const lengths = phases.map((phase) => otherBodiesIn(phase, answer, isShipped));
+  const other = lengths.find((length) => length !== undefined);
+  if (other === undefined) return undefined;
   if (isShipped)
     throw new RoundFailure(
-      `${variant.name}: bodies had ${hundredths(meanBytes)} B on average, and the page has ${whole(answer.bytes)} B: it changed during the load`,
+      `${variant.name}: bodies had ${hundredths(other)} B on average, and the page has ${whole(answer.bytes)} B: it changed during the load`,
     );
+  const meanBytes = mean(lengths.map((length) => length ?? answer.bytes));
+  const more = meanBytes - answer.bytes;
+  const tolerated = more > 0 ? tolerableBytes : Math.min(tolerableBytes, answer.bytes / 2);
+  if (Math.abs(more) <= Math.max(0.01 * answer.bytes, tolerated)) return undefined;
   // An empty page has no shorter ones.
-  const ratios = lengths.map((length) => length / Math.max(1, answer.bytes));
-  const farness = (ratio: number) => Math.abs(ratio - 1);
-  const farthest = ratios.toSorted((a, b) => farness(b) - farness(a))[0] as number;
-  return farness(farthest) > 0.01 ? farthest : undefined;
+  return meanBytes / Math.max(1, answer.bytes);
 }

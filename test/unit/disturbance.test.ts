@@ -228,20 +228,27 @@ test.each([
 
 const few = { '2xx': 995, '3xx': 0, '4xx': 0, '5xx': 5 };
 
-test.each<[lengths: number[], changes: Partial<Phase>, ratio: number | undefined]>([
-  [[605], {}, undefined],
-  [[606, 900, 0], {}, 0],
-  [[606, 900], {}, 1.5],
-  [[599], { responses: few }, undefined],
-  [[900], { responses: few }, undefined],
-  [[6], { responses: few }, 0.01],
+test.each<[bytes: number, lengths: number[], changes: Partial<Phase>, ratio: number | undefined]>([
+  [600, [605], {}, undefined],
+  [600, [617], {}, 617 / 600],
+  [600, [900, 600, 0], {}, 0.8333],
+  [600, [606, 900], {}, 1.255],
+  [600, [599], { responses: few }, undefined],
+  [600, [900], { responses: few }, undefined],
+  [600, [6], { responses: few }, 0.01],
+  // A page with a count of requests, and pages that are answered by empty ones.
+  [1, [5], {}, undefined],
+  [1, [18], {}, 18],
+  [18, [12], {}, undefined],
+  [18, [2], {}, 0.1111],
+  [2, [0.5], {}, 0.25],
 ])(
-  'different bodies from a user config: %j bytes instead of 600, %j',
-  (lengths, changes, ratio) => {
+  'different bodies from a user config: instead of %i bytes %j, %j',
+  (bytes, lengths, changes, ratio) => {
     const userVariant = { name: 'mine', server: address('http://127.0.0.1:1') };
     const phases = lengths.map((length) => withBody(1000 * length, changes));
-    const found = bodyRatioOf({ variant: userVariant }, phases, { bytes: 600 });
+    const found = bodyRatioOf({ variant: userVariant }, phases, { bytes });
     if (ratio === undefined) expect(found).toBeUndefined();
-    else expect(found).toBeCloseTo(ratio);
+    else expect(found).toBeCloseTo(ratio, 3);
   },
 );

@@ -417,17 +417,35 @@ test('a round is not reported if it changes nothing, is not the only one, or the
   expect(comparisonOf([base, { ...hidden, setup: 'a' }]).swayedBy).toBeNull();
 });
 
-test.each([
-  [undefined, undefined, 'faster'],
-  [undefined, 0.96, 'faster'],
-  [undefined, 0.01, 'none'],
-  [1.2, undefined, 'none'],
+/** Rounds of a side with these Phase.bodyRatio; its bodies have `bytes` on average. */
+const serving = (name: string, requests: number, ratios: readonly number[], bytes = 600) =>
+  variant(
+    name,
+    ratios.map((bodyRatio) => {
+      const round = second(requests, 0.5, 0.7, bodyRatio === 1 ? {} : { bodyRatio });
+      return { ...round, bytes: { ...round.bytes, body: bytes * requests } };
+    }),
+  );
+
+test.each<[Parameters<typeof serving>[2], Parameters<typeof serving>[2], number, string]>([
+  [[1, 1, 1, 1], [1, 1, 1, 1], 300, 'faster'],
+  [[1, 1, 1, 1], [0.96, 0.96, 0.96, 0.96], 600, 'faster'],
+  [[1, 1, 1, 1], [0.01, 0.01, 0.01, 0.01], 6, 'none'],
+  [[1.2, 1.2, 1.2, 1.2], [1, 1, 1, 1], 300, 'none'],
+  // One odd round.
+  [[1, 1, 1, 1], [1, 1, 1, 0.85], 590, 'faster'],
   // A page that grows, of both sides.
-  [7, 6.9, 'faster'],
-])('bodies under load, by those that were checked: %s and %s are %s', (before, after, verdict) => {
-  const serving = (name: string, rps: number, bodyRatio?: number) =>
-    variant(name, times(4, second(rps, 0.5, 0.7, bodyRatio === undefined ? {} : { bodyRatio })));
-  const [comparison] = compare([serving('a', 1000, before), serving('b', 2000, after)]);
-  expect(comparison).toMatchObject({ verdict });
-  if (verdict === 'none') expect(comparison?.why).toMatch(/^under load the bodies of [ab] had /);
-});
+  [[1.7, 1.8, 1.7, 1.8], [1.6, 1.6, 1.7, 1.7], 590, 'faster'],
+  // A page of random length, checked at different lengths.
+  [[0.8, 1.2, 1.3, 1.1], [0.7, 0.9, 0.8, 1], 610, 'faster'],
+  // Both refuse their load alike.
+  [[0.01, 0.01, 0.01, 0.01], [0.01, 0.01, 0.01, 0.01], 600, 'none'],
+])(
+  'bodies under load, by those that were checked: %j and %j, with 600 and %i B, are %s',
+  (...row) => {
+    const [before, after, bytes, verdict] = row;
+    const [comparison] = compare([serving('a', 1000, before), serving('b', 2000, after, bytes)]);
+    expect(comparison).toMatchObject({ verdict });
+    if (verdict === 'none') expect(comparison?.why).toMatch(/^under load the bodies of [ab] had /);
+  },
+);
