@@ -1,9 +1,9 @@
 // Files written whole, where nobody else can put a link or another folder in their place.
-import { constants, existsSync, realpathSync, statSync } from 'node:fs';
+import { closeSync, constants, existsSync, openSync, realpathSync, statSync } from 'node:fs';
 import { lstat, open, realpath, rename, rm, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { UserError } from './errors.ts';
-import { foldersUp, userUmask } from './files.ts';
+import { foldersUp, openFolder, userUmask } from './files.ts';
 
 /**
  * Writes a file whole or not at all. A link stays one.
@@ -55,6 +55,11 @@ export function requireClosedToOthers(folder: string, otherwise: string): void {
     );
 }
 
+/** Opens a folder. One that is open already has no other name. */
+function folderAt(path: string): number {
+  return path.startsWith('/proc/') ? openSync(path, constants.O_DIRECTORY) : openFolder(path);
+}
+
 async function written(
   name: string,
   text: string,
@@ -69,8 +74,8 @@ async function written(
       ? Object.assign(new Error('it is a folder'), { code: 'EISDIR' })
       : new Error('it is a pipe, socket or device: name a file');
   // The folder is opened once, because the owner of a parent folder could replace it meanwhile.
-  const folder = await open(dirname(file), constants.O_DIRECTORY);
-  const place = join('/proc/self/fd', String(folder.fd), basename(file));
+  const folder = folderAt(dirname(file));
+  const place = join('/proc/self/fd', String(folder), basename(file));
   const unfinished = `${place}.unfinished`;
   try {
     await rm(unfinished, { force: true });
@@ -87,6 +92,6 @@ async function written(
     await rm(unfinished, { force: true }).catch(() => {});
     throw Object.assign(error as NodeJS.ErrnoException, { path: name });
   } finally {
-    await folder.close();
+    closeSync(folder);
   }
 }

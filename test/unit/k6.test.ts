@@ -193,6 +193,20 @@ test('the folder keeps a file if a new one cannot be written', async () => {
   expect(readFileSync(file, 'utf8')).toBe('one');
 });
 
+test.runIf(process.getuid?.() === 0)(
+  'root writes through no folder that is a link of another user',
+  async () => {
+    const [shared, closed] = [newFolder(), newFolder()];
+    const link = join(shared, 'out');
+    symlinkSync(closed, link);
+    lchownSync(link, 65_533, 65_533);
+    await expect(writeForUser(join(link, 'r.json'), 'text')).rejects.toThrow(
+      `${link} is a link of another user: name the folder that it leads to`,
+    );
+    expect(readdirSync(closed)).toEqual([]);
+  },
+);
+
 test.runIf(process.getuid?.() === 0)('root follows only links that root may trust', async () => {
   const shared = newFolder();
   const target = join(newFolder(), 'precious');
