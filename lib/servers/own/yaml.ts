@@ -56,7 +56,10 @@ function parse({ file, text }: Layer, lineCounter: LineCounter): Document.Parsed
 }
 
 function documentOf(file: string, text: string, lineCounter: LineCounter): Document.Parsed {
+  const { stackTraceLimit } = Error;
   try {
+    // The parser makes an Error for each fault: a stack for each of many takes seconds.
+    Error.stackTraceLimit = 0;
     return parseDocument(text, {
       schema: 'failsafe',
       uniqueKeys: false,
@@ -70,6 +73,8 @@ function documentOf(file: string, text: string, lineCounter: LineCounter): Docum
     if (error instanceof RangeError)
       throw new UserError(`h2o config ${file}: cannot be read as YAML: look at its quotes`);
     throw error;
+  } finally {
+    Error.stackTraceLimit = stackTraceLimit;
   }
 }
 
