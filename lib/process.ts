@@ -263,6 +263,8 @@ export interface RunOptions extends Omit<ChildOptions, 'stdio'> {
   limit?: { seconds: number; message: string };
   /** Called with its process id once it runs. */
   started?: (pid: number) => void;
+  /** Called when the command itself has ended. `run` waits on until all others that have its output open have ended too. */
+  ended?: () => void;
 }
 
 /** Limit of captured output in characters. */
@@ -272,13 +274,14 @@ export type Finished = Awaited<ReturnType<typeof run>>;
 
 /** Runs a command to its end and returns its exit code and output. Rejects with `signal`'s reason or `limit`'s words. */
 export async function run(options: RunOptions) {
-  const { signal: abort, stopWith = 'SIGTERM', input, limit, started, ...rest } = options;
+  const { signal: abort, stopWith = 'SIGTERM', input, limit, started, ended, ...rest } = options;
   abort?.throwIfAborted();
   const child = await startChild({
     ...rest,
     stdio: [input === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
   });
   started?.(child.pid);
+  void child.exited.then(ended);
   let giveUp: (exit: ChildExit) => void = () => undefined;
   const hangs = new Promise<ChildExit>((resolve) => (giveUp = resolve));
   const kill = () => {

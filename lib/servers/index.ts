@@ -1,7 +1,7 @@
 // Starts the server of a variant: nginx, h2o or nghttpd with its config, a command, or none at an address.
 import { mkdir, stat } from 'node:fs/promises';
 import { UserError } from '../errors.ts';
-import { startLogged, type Before } from '../process.ts';
+import { startLogged } from '../process.ts';
 import { boundLog, lastLines } from '../program-logs.ts';
 import type {
   AddressServer,
@@ -23,7 +23,7 @@ import {
 } from './ports.ts';
 import { prepareCommand, prepareConfigured } from './prepare.ts';
 import { waitUntilReady, waitUntilReadyInside } from './ready.ts';
-import { processesLimit, unprivilegedUser } from './rights.ts';
+import { limiting, unprivilegedUser } from './rights.ts';
 import { makeScratch, type Scratch } from './scratch.ts';
 import { commandBegan } from './startup.ts';
 import type { Prepared, RunningServer, StartedServer, StartOptions } from './server.ts';
@@ -62,7 +62,8 @@ export async function startServer(
   if (spec.name === 'address') return openAddress(spec, options);
   await mkdir(options.folder, { recursive: true });
   const at = await addressOf(spec, options);
-  const scratch = await makeScratch(isConfigured(spec) ? unprivilegedUser() : undefined);
+  const user = isConfigured(spec) ? unprivilegedUser() : undefined;
+  const scratch = await makeScratch(user, programOf(spec));
   try {
     const prepared = isConfigured(spec)
       ? await prepareConfigured(spec, at, options, scratch)
@@ -130,13 +131,6 @@ async function addressOf(
 /** A config's log is read from its beginning. */
 const mostConfigLogBytes = 64e6;
 
-/** Goes before a command. Root's limit may be higher than its children may set it. */
-function limiting(fileLimit: number, { user }: Scratch): Before {
-  const limits = [`--nofile=${fileLimit}:${fileLimit}`];
-  if (user !== undefined) limits.push(`--nproc=${processesLimit()}:${processesLimit()}`);
-  return ['prlimit', ...limits, '--'];
-}
-
 async function startPrepared(
   {
     about,
@@ -157,7 +151,11 @@ async function startPrepared(
   const { enclosure, cpus, signal, readyLimitMs = prepared.readyLimitMs } = options;
   signal.throwIfAborted();
   const logStart = await sizeOf(logFile);
-  const before = [...scratch.enter, ...(enclosure?.enter ?? []), limiting(fileLimit, scratch)];
+  const before = [
+    ...scratch.enter,
+    ...(enclosure?.enter ?? []),
+    ...limiting(fileLimit, scratch.user),
+  ];
   const orphanedBy = 'TERM';
   const child = await startLogged({ ...its, before, cpus, orphanedBy }, logFile, 'a');
   const { pid } = child;
@@ -165,12 +163,18 @@ async function startPrepared(
   scratch.led(pid);
   const who = `${about.name} (pid ${pid})`;
   const unbound = boundLog(logFile, isCommand ? undefined : mostConfigLogBytes);
-  const { processes } = scratch;
+  const { processes, exceeded } = scratch;
   async function end() {
     await scratch.end();
     await unbound({ shortens: isCommand }).catch(() => undefined);
   }
-  const { died, stop } = watchLifecycle(who, child, logFile, { processes, end }, isCommand);
+  const { died, stop } = watchLifecycle(
+    who,
+    child,
+    logFile,
+    { processes, end, exceeded },
+    isCommand,
+  );
   const listening = () => listeningOf(processes());
   const origin = `${tls ? 'https' : 'http'}://${at.address}:${at.port}`;
   const asked = { ...check, origin, page: options.page, load: { protocol, ...options.load } };
@@ -211,7 +215,7 @@ async function startPrepared(
   } catch (error) {
     const hasEnded = child.hasExited();
     await stop();
-    if (!(error instanceof UserError)) throw error;
+    if (!(error instanceof UserError) || exceeded() !== undefined) throw error;
     const lines = await lastLines(logFile, logStart);
     const message = explain?.(error.message, lines, hasEnded) ?? error.message;
     throw new UserError(scratch.withOwnPaths(message), error.exitCode);

@@ -7,6 +7,7 @@ import { lastLines } from '../program-logs.ts';
 import { shownCommand } from '../secrets.ts';
 import type { ServerSpec } from '../scenario/model.ts';
 import type { Scope } from './scope.ts';
+import type { Scratch } from './scratch.ts';
 
 /** Workers may end by themselves after their master: h2o's key process then removes its folder in /tmp. */
 const workersGraceMs = 1000;
@@ -22,7 +23,7 @@ export function watchLifecycle(
   who: string,
   child: Child,
   logFile: string,
-  scope: Pick<Scope, 'processes' | 'end'>,
+  scope: Pick<Scope, 'processes' | 'end'> & Partial<Pick<Scratch, 'exceeded'>>,
   isCommand: boolean,
 ) {
   let stopping: Promise<void> | undefined;
@@ -43,6 +44,8 @@ export function watchLifecycle(
   const died = new Promise<string>((resolve) => {
     void gone.then(async ({ code, signal, left }) => {
       if (stopping !== undefined) return;
+      const exceeded = scope.exceeded?.();
+      if (exceeded !== undefined) return resolve(`${who} ${exceeded}`);
       if (left.length > 0 && code === 0)
         return resolve(
           `${who} went on in the background (pid ${left.join(', ')}), and was ended: keep it in the foreground, such as nginx -g 'daemon off;', lighttpd -D or caddy run`,

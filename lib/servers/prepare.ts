@@ -3,7 +3,7 @@
 import { readFile, realpath, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { UserError } from '../errors.ts';
-import { lastLine, run, type RunAs } from '../process.ts';
+import { lastLine, run, sendIfThere, type RunAs } from '../process.ts';
 import { commandWords } from '../scenario/load/shell-words.ts';
 import type { CommandServer, ConfiguredServer, ServerName } from '../scenario/model.ts';
 import { pathsOf } from '../scenario/pages.ts';
@@ -19,7 +19,13 @@ import { nginxKind } from './nginx.ts';
 import { addedTo, withApachesReason } from './own/other-servers.ts';
 import { addressFor } from './own/redirect.ts';
 import { freePort, type Address } from './ports.ts';
-import { fileLimitFor, hardFilesLimit, requireRunnable } from './rights.ts';
+import {
+  fileLimitFor,
+  hardFilesLimit,
+  limiting,
+  processesLimit,
+  requireRunnable,
+} from './rights.ts';
 import type { Scratch } from './scratch.ts';
 import type {
   AdoptPlace,
@@ -38,6 +44,9 @@ export const serverKinds: Record<ServerName, ServerKind> = {
 
 const handedDown =
   /^(?:PATH|TZ|LANG|LANGUAGE|LC_\w+|LD_\w+|MALLOC_\w+|GLIBC_TUNABLES|H2O_\w+|OPENSSL_\w+|SSL_CERT_\w+)$/;
+
+/** A server's words on the limit of its user's processes and threads. */
+const lacksProcesses = /(?:fork|thread).*Resource temporarily unavailable/;
 
 const readyLimitMs = 10_000;
 const checkSeconds = 30;
@@ -86,13 +95,15 @@ export async function prepareConfigured(
     const complaint = await checkComplaint(kind, scratch, {
       ...child,
       args: [...kind.checkArgs, ...child.args],
-      before: [...scratch.enter, ...(enclosure?.enter ?? [])],
+      before: [...scratch.enter, ...(enclosure?.enter ?? []), ...limiting(fileLimit, user)],
       limit: {
         seconds: checkSeconds,
         message: `${name} has not read its config ${shownFile} within ${checkSeconds} s: look for what it waits for, or for aliases and includes without end`,
       },
       signal,
     });
+    const exceeded = scratch.exceeded();
+    if (exceeded !== undefined) throw new UserError(`${name} ${exceeded}`);
     if (complaint !== undefined) throw new UserError(complaintAbout(complaint));
   }
   const { tls, protocol, hosts, hangsUp, workers, redirections, upstreams } = config;
@@ -110,6 +121,9 @@ export async function prepareConfigured(
     check,
     readyLimitMs,
     explain(message, lines, hasEnded) {
+      const lacking = user && lines.find((line) => lacksProcesses.test(line));
+      if (lacking !== undefined)
+        return `${message}; ${name}'s log: ${lacking}: its user may have at most ${processesLimit()} processes and threads here`;
       const complaint = lines.findLast((line) => kind.complaint.test(line));
       if (complaint === undefined) return message;
       if (hasEnded) return complaintAbout(complaint);
@@ -123,13 +137,16 @@ function variablesHandedDown(): NodeJS.ProcessEnv {
   return Object.fromEntries(variables.filter(([name]) => handedDown.test(name)));
 }
 
-/** Has the server read its config. Returns the line of its complaint; undefined if it has none. */
+/** Has the server read its config, and ends what code in it left running. Returns the line of its complaint; undefined if it has none. */
 async function checkComplaint(
   { complaint }: ServerKind,
   scratch: Scratch,
   check: Parameters<typeof run>[0],
 ): Promise<string | undefined> {
-  const { code, stdout, stderr } = await run(check);
+  const endLeft = () => {
+    for (const pid of scratch.processes(true)) sendIfThere(Number(pid), 'SIGKILL');
+  };
+  const { code, stdout, stderr } = await run({ ...check, ended: endLeft });
   if (code === 0) return undefined;
   const errors = scratch.withOwnPaths(stderr);
   // An older nginx first tries the log that it was built with, which it may not write.

@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { UserError } from '../errors.ts';
 import { textOf } from '../files.ts';
 import { processIds, userOf } from '../proc-files.ts';
-import { lastLine, run, type RunAs } from '../process.ts';
+import { lastLine, run, type Before, type RunAs } from '../process.ts';
 
 /** Ids that nothing else uses (systemd, Users, Groups, UIDs and GIDs), and those of a container, which may have no others. */
 const freeIds = [
@@ -73,6 +73,22 @@ const mostProcesses = 4096;
 /** The limit of processes for a server's user. */
 export function processesLimit(): number {
   return Math.min(hardLimit('processes'), mostProcesses);
+}
+
+/** If memory ends before bakeoff has seen to it, the kernel kills this process and its children first. They cannot change that. */
+const firstToGo: Before = [
+  'sh',
+  '-c',
+  '{ echo 1000 >/proc/self/oom_score_adj; } 2>/dev/null; exec "$@"',
+  'sh',
+];
+
+/** Words before a command of a server. Root's limits may be higher than its children may set them. @param user of the server, if root starts it */
+export function limiting(fileLimit: number, user: RunAs | undefined): Before[] {
+  const files = `--nofile=${fileLimit}:${fileLimit}`;
+  if (user === undefined) return [['prlimit', files, '--']];
+  const processes = `--nproc=${processesLimit()}:${processesLimit()}`;
+  return [firstToGo, ['prlimit', files, processes, '--']];
 }
 
 /** Infinity if it is unlimited. @param what as /proc names it */

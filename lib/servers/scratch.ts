@@ -14,8 +14,10 @@ import {
 import { mkdtemp } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { printable } from '../errors.ts';
 import { foldersUp, ifThere } from '../files.ts';
 import type { RunAs } from '../process.ts';
+import { filesLeftBy, watchBounds } from './bounds.ts';
 import { endLeft, openScope, pidNamespace } from './scope.ts';
 
 /** Folders of killed processes. What cannot be ended, such as a process that hangs in the kernel, is waited for once. */
@@ -48,19 +50,33 @@ export type Scratch = Awaited<ReturnType<typeof makeScratch>>;
 
 /**
  * Makes a server's folder and the scope of its processes. The run's folder may be closed to the server's user.
- * @param user of the server, as which nothing else runs; absent: the current user
+ * @param user of the server, as which nothing else runs, and which has bounds; absent: the current user. @param name of the server
  */
-export async function makeScratch(user?: RunAs) {
+export async function makeScratch(user?: RunAs, name = '') {
   const folder = realpathSync(await temporaryFolder());
   const temp = path.join(folder, 'temp');
   const kept = path.join(folder, 'kept');
   for (const inner of [temp, kept]) mkdirSync(inner, { mode: 0o700 });
   const scope = await openScope(folder, user);
+  const bounds = user && watchBounds(user.uid, temp, scope.processes, () => void endOnce());
   const original = new Map<string, string>();
+  let ending: Promise<void> | undefined;
+
+  async function end(): Promise<void> {
+    bounds?.stop();
+    await scope.end();
+    if (user !== undefined) await sayLeft(name, user);
+  }
+
+  const endOnce = () => (ending ??= end());
 
   return {
     ...scope,
     user,
+    /** See Scope. */
+    end: endOnce,
+    /** Says that the server's user went over its bounds; undefined if it did not. */
+    exceeded: () => bounds?.exceeded(),
     /** Only the server may read the copy. */
     keep(name: string, content: string | Buffer): string {
       const file = path.join(kept, `${original.size}-${path.basename(name)}`);
@@ -84,6 +100,14 @@ export async function makeScratch(user?: RunAs) {
     withOwnPaths: (message: string) =>
       [...original].reduce((text, [file, name]) => text.replaceAll(file, name), message),
   };
+}
+
+/** Names files of the server's user that are there after its end. Never throws. */
+async function sayLeft(name: string, { uid }: RunAs): Promise<void> {
+  const left = await filesLeftBy(uid).catch(() => []);
+  if (left.length === 0) return;
+  const some = left.slice(0, 5).map(printable).join(', ');
+  console.error(`${name} left files that are still there: ${some}: remove them`);
 }
 
 /** Whether all users may enter a folder, and only root can put something else in place of what root makes there. */

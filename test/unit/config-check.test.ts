@@ -1,4 +1,5 @@
 // A config check (`-t`) that does not end. A script takes the place of nginx.
+import { readFileSync } from 'node:fs';
 import { chmod } from 'node:fs/promises';
 import path from 'node:path';
 import { setImmediate as turn } from 'node:timers/promises';
@@ -11,36 +12,61 @@ import { ownFiles } from '../fixtures/own-files.ts';
 import { isRunning } from '../fixtures/processes.ts';
 import { refusalOf } from '../fixtures/refused.ts';
 
+/** Starts nginx with a script in its place, which has a version. */
+async function startScript(script: string) {
+  const folder = await ownFiles({
+    'own.conf': 'events {}\nhttp { server { listen 80; } }',
+    nginx: `#!/bin/sh\n[ "$1" != -V ] || { echo nginx version: nginx/1.22.1; exit; }\n${script}\n`,
+  });
+  await chmod(folder, 0o777);
+  const binary = path.join(folder, 'nginx');
+  await chmod(binary, 0o755);
+  // The commands before the check have separate limits.
+  await serverBuild('nginx', binary);
+  const config = [path.join(folder, 'own.conf')];
+  const start = () =>
+    startServer(
+      { name: 'nginx', config, workers: 1, asIs: {} },
+      {
+        binaries: { nginx: binary },
+        folder: path.join(folder, 'run'),
+        cpus: [0],
+        workers: 1,
+        page: { path: '/' },
+      },
+    );
+  return { folder, start };
+}
+
 const endless = 'trap "" TERM; while :; do sleep 0.1; done';
 
 test('the check is stopped, and one line names the config', async () => {
-  const folder = await ownFiles({
-    'own.conf': 'events {}\nhttp { server { listen 80; } }',
-    nginx: `#!/bin/sh\n[ "$1" != -V ] || { echo nginx version: nginx/1.22.1; exit; }\n${endless}\n`,
-  });
-  await chmod(folder, 0o755);
-  await chmod(path.join(folder, 'nginx'), 0o755);
-  // The commands before the check have separate limits.
-  await serverBuild('nginx', path.join(folder, 'nginx'));
+  const { folder, start } = await startScript(endless);
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
   let settled = false;
-  const spec = { config: [path.join(folder, 'own.conf')], workers: 1, asIs: {} };
-  const started = startServer(
-    { name: 'nginx', ...spec },
-    {
-      binaries: { nginx: path.join(folder, 'nginx') },
-      folder: path.join(folder, 'run'),
-      cpus: [0],
-      workers: 1,
-      page: { path: '/' },
-    },
-  );
-  const refused = refusalOf(started).finally(() => void (settled = true));
+  const refused = refusalOf(start()).finally(() => void (settled = true));
   while (!settled) {
     vi.advanceTimersByTime(1000);
     await turn();
   }
   expect(await refused).toContain(`has not read its config ${folder}/own.conf within 30 s`);
+});
+
+test('what the check leaves running ends with it, and keeps nobody waiting', async () => {
+  const { folder, start } = await startScript(
+    'setsid sleep 600 & echo $! >"$(dirname "$0")/pid"; echo "nginx: [emerg] no" >&2; exit 1',
+  );
+  expect(await refusalOf(start())).toMatch(/ does not accept it: no$/);
+  expect(isRunning(Number(readFileSync(path.join(folder, 'pid'), 'utf8')))).toBe(false);
+});
+
+test.runIf(process.getuid?.() === 0)('the check has the limits of the server', async () => {
+  const { start } = await startScript(
+    'echo $(cat /proc/self/oom_score_adj; grep "Max processes" /proc/self/limits) >&2; exit 1',
+  );
+  expect(await refusalOf(start())).toMatch(
+    / does not accept it: 1000 Max processes 4096 4096 processes$/,
+  );
 });
 
 test('a command is ended together with its process group', async () => {

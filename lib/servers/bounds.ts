@@ -1,0 +1,191 @@
+// Bounds on the memory and the files of a config's server, with all that code in the config starts and writes. A control group would
+// bound memory better, but where bakeoff usually runs (containers, sessions of systemd) it cannot make one that limits memory.
+import fs from 'node:fs';
+import os from 'node:os';
+import { total } from '../analysis/statistics.ts';
+import { ifThere, textOf } from '../files.ts';
+import { whole } from '../format.ts';
+import { run } from '../process.ts';
+
+/** Folders where every user may write, without links. */
+export const openFolders = realFolders([
+  '/dev/shm',
+  '/tmp',
+  '/var/tmp',
+  '/run/lock',
+  '/dev/mqueue',
+]);
+
+const lookEveryMs = 1000;
+/** Looks take at most this part of the time: one at a server with much shared memory is slow. */
+const mostOfTime = 0.02;
+const countSeconds = 10;
+
+/**
+ * Watches what a server's user uses, until `stop`. It may have half of the memory that is free now, and half of the free space of each
+ * file system where every user may write.
+ * @param temp the server's own folder for files. @param processes returns the ids of the user's processes
+ * @param end ends them; called once, when they use more
+ */
+export function watchBounds(uid: number, temp: string, processes: () => string[], end: () => void) {
+  const mostMemory = freeMemory() / 2;
+  const systems = fileSystemsOf([...openFolders, temp]);
+  const inMemory = systems.filter((system) => system.isMemory);
+  const onDisk = systems.filter((system) => !system.isMemory);
+  let exceeded: string | undefined;
+  let isOver = false;
+  let timer: NodeJS.Timeout;
+
+  async function isMemoryExceeded(): Promise<boolean> {
+    const others = shmBytes(uid) + total(inMemory, newBytes);
+    if (others + total(processes(), residentBytes) <= mostMemory) return false;
+    // Resident pages that processes share count for each.
+    const held = shmBytes(uid) + bytesSharedOnce(processes());
+    if (held + total(inMemory, newBytes) <= mostMemory) return false;
+    return held + (await bytesOf(uid, inMemory)) > mostMemory;
+  }
+
+  async function findExceeded(): Promise<string | undefined> {
+    if (await isMemoryExceeded())
+      return `used more than ${whole(mostMemory / 1e6)} MB of memory (with its files in memory, such as in /dev/shm), half of what was free at its start, and was ended`;
+    for (const system of onDisk) {
+      const mostBytes = system.freeBytes / 2;
+      if (newBytes(system) > mostBytes && (await bytesOf(uid, [system])) > mostBytes)
+        return `wrote more than ${whole(mostBytes / 1e6)} MB of files below ${system.folders.join(', ')}, half of what was free there at its start, and was ended`;
+    }
+    return undefined;
+  }
+
+  async function look(): Promise<void> {
+    const beganAtMs = performance.now();
+    const found = await findExceeded();
+    if (isOver) return;
+    const tookMs = performance.now() - beganAtMs;
+    if (found === undefined) return later(Math.max(lookEveryMs, tookMs / mostOfTime));
+    exceeded = found;
+    end();
+  }
+
+  function later(afterMs: number): void {
+    timer = setTimeout(() => void look(), afterMs).unref();
+  }
+
+  later(lookEveryMs);
+  return {
+    /** Says, after the server's name, that it used more than a bound. */
+    exceeded: () => exceeded,
+    stop(): void {
+      isOver = true;
+      clearTimeout(timer);
+    },
+  };
+}
+
+/** Bytes of memory that are free here, in a container at most its limit. */
+function freeMemory(): number {
+  const limit = process.constrainedMemory() || Infinity;
+  return Math.min(os.freemem(), limit);
+}
+
+const kilobytesIn = (file: string, fields: RegExp): number[] =>
+  [...textOf(file).matchAll(fields)].map(([, kilobytes]) => Number(kilobytes));
+
+const statusBytes = (pid: string, fields: RegExp): number =>
+  1024 * total(kilobytesIn(`/proc/${pid}/status`, fields), Number);
+
+const residentBytes = (pid: string): number => statusBytes(pid, /^(?:VmRSS|VmSwap):\s+(\d+) kB/gm);
+
+/** Memory of processes, in which pages that they share count once. */
+function bytesSharedOnce(processes: readonly string[]): number {
+  let bytes = 0;
+  // Root in a container may not see the share (PSS) of each process.
+  let mostShared = 0;
+  for (const pid of processes) {
+    const shares = kilobytesIn(`/proc/${pid}/smaps_rollup`, /^(?:Pss|SwapPss):\s+(\d+) kB/gm);
+    if (shares.length > 0) bytes += 1024 * total(shares, Number);
+    else {
+      bytes += statusBytes(pid, /^(?:RssAnon|VmSwap):\s+(\d+) kB/gm);
+      mostShared = Math.max(mostShared, statusBytes(pid, /^RssShmem:\s+(\d+) kB/gm));
+    }
+  }
+  return bytes + mostShared;
+}
+
+/** Bytes of the user's shared memory of System V, which stays without a process. */
+function shmBytes(uid: number): number {
+  const rows = textOf('/proc/sysvipc/shm').trim().split('\n').slice(1);
+  const fields = rows.map((row) => row.trim().split(/\s+/).map(Number));
+  // uid, rss and swap of proc(5).
+  return total(fields, (row) => (row[7] === uid ? (row[14] ?? 0) + (row[15] ?? 0) : 0));
+}
+
+interface FileSystem {
+  folders: string[];
+  isMemory: boolean;
+  /** At the server's start. */
+  usedBytes: number;
+  freeBytes: number;
+}
+
+/** Of statfs(2). */
+const tmpfs = 0x0102_1994;
+
+function fileSystemsOf(folders: readonly string[]): FileSystem[] {
+  const systems = new Map<number, FileSystem>();
+  for (const folder of folders) {
+    const { dev } = fs.statSync(folder);
+    const known = systems.get(dev);
+    const { type, blocks, bfree, bavail, bsize } = fs.statfsSync(folder);
+    if (known !== undefined) known.folders.push(folder);
+    // /dev/mqueue has no blocks.
+    else if (blocks > 0)
+      systems.set(dev, {
+        folders: [folder],
+        isMemory: type === tmpfs,
+        usedBytes: (blocks - bfree) * bsize,
+        freeBytes: bavail * bsize,
+      });
+  }
+  return [...systems.values()];
+}
+
+/** Bytes that have come to a file system since the server's start, whoever wrote them. Takes no time for each file. */
+function newBytes({ folders: [folder = ''], usedBytes }: FileSystem): number {
+  const now = ifThere(() => fs.statfsSync(folder));
+  return now === undefined ? 0 : Math.max(0, (now.blocks - now.bfree) * now.bsize - usedBytes);
+}
+
+/** Bytes of the user's files in folders of the file systems. All bytes that are new there, if it has too many files to count. */
+async function bytesOf(uid: number, systems: readonly FileSystem[]): Promise<number> {
+  const folders = systems.flatMap((system) => system.folders);
+  if (folders.length === 0) return 0;
+  const limit = { seconds: countSeconds, message: 'too many files' };
+  const args = [...folders, ...atTopOf(uid), '-exec', 'du', '-skx', '{}', '+'];
+  const counted = await run({ command: 'find', args, limit }).catch(() => undefined);
+  if (counted === undefined) return total(systems, newBytes);
+  const sizes = [...counted.stdout.matchAll(/^(\d+)\t/gm)];
+  return 1024 * total(sizes, ([, kilobytes]) => Number(kilobytes));
+}
+
+/** Arguments of find(1), after folders: the user's files in them, without those in folders there. */
+export const atTopOf = (uid: number | string): string[] => [
+  '-mindepth',
+  '1',
+  '-maxdepth',
+  '1',
+  '-user',
+  String(uid),
+];
+
+/** Paths of the user's files in the open folders, without those in folders there. */
+export async function filesLeftBy(uid: number): Promise<string[]> {
+  const limit = { seconds: countSeconds, message: 'too many files' };
+  const found = await run({ command: 'find', args: [...openFolders, ...atTopOf(uid)], limit });
+  return found.stdout.split('\n').filter((file) => file !== '');
+}
+
+/** The folders that exist, each once. */
+function realFolders(folders: readonly string[]): string[] {
+  const real = folders.flatMap((folder) => ifThere(() => fs.realpathSync(folder)) ?? []);
+  return [...new Set(real)];
+}

@@ -1,0 +1,167 @@
+// The bounds on what code in a config uses of the machine, and the removal of what it leaves.
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import fs, { readFileSync, readdirSync } from 'node:fs';
+import { chmod, writeFile } from 'node:fs/promises';
+import os from 'node:os';
+import path from 'node:path';
+import { afterEach, expect, it, onTestFinished, vi } from 'vitest';
+import { textOf } from '../../lib/files.ts';
+import { userOf } from '../../lib/proc-files.ts';
+import { watchBounds } from '../../lib/servers/bounds.ts';
+import { newFolder } from '../fixtures/new-folder.ts';
+import { ownFiles } from '../fixtures/own-files.ts';
+import { isRunning } from '../fixtures/processes.ts';
+import { startedBy, useServers } from '../fixtures/servers.ts';
+
+const test = useServers();
+afterEach(() => void vi.restoreAllMocks());
+const asRoot = it.runIf(process.getuid?.() === 0);
+const { statfsSync } = fs;
+const soon = { timeout: 20_000, interval: 20 };
+
+/** A config of h2o that runs code in Perl. */
+async function withCode(code: string): Promise<string> {
+  const folder = await ownFiles({
+    'code.pl': `${code}\nsleep 9 while 1;`,
+    'www/index.html': 'hello',
+  });
+  const file = path.join(folder, 'own.yaml');
+  await writeFile(
+    file,
+    `listen: 8080\nhosts:\n  a:\n    paths:\n      /: {file.dir: ${folder}/www}\n      /code: {fastcgi.spawn: "exec perl ${folder}/code.pl"}\n`,
+  );
+  return file;
+}
+
+const openFolders = ['/dev/shm', '/tmp', '/var/tmp', '/run/lock'];
+
+/** The user's files where every user may write, and its shared memory. */
+function leftBy(uid: number): string[] {
+  const files = openFolders.flatMap((folder) =>
+    readdirSync(folder).filter((name) => name.startsWith(`left-by-${uid}`)),
+  );
+  const shared = readFileSync('/proc/sysvipc/shm', 'utf8').split('\n');
+  return [...files, ...shared.filter((row) => row.includes(` ${uid} `))];
+}
+
+const writing = (folder: string, megabytes: number) =>
+  `mkdir "${folder}/left-by-$<"; open F, ">", "${folder}/left-by-$</f"; print F "x" x 1e6 for 1..${megabytes}; close F;`;
+
+asRoot.each([
+  ['memory of processes', 'fork; our $much = "x" x 80e6;'],
+  ['files in /dev/shm', writing('/dev/shm', 150)],
+  [
+    'shared memory',
+    'my $id = shmget(0, 150e6, 0600); my $some = "x" x 1e6; shmwrite($id, $some, 1e6 * $_, 1e6) for 0..149;',
+  ],
+])('ends a server whose code uses more %s than its bound, and says so', async (_, code) => {
+  vi.spyOn(os, 'freemem').mockReturnValue(200e6);
+  const server = await test.startOwn(await withCode(code));
+  const uid = userOf(String(server.pid)) as number;
+  expect(await server.died).toBe(
+    `h2o (pid ${server.pid}) used more than 100 MB of memory (with its files in memory, such as in /dev/shm), half of what was free at its start, and was ended`,
+  );
+  expect(server.processes()).toEqual([]);
+  expect(leftBy(uid)).toEqual([]);
+});
+
+asRoot.each([
+  ['a folder that is open to all', () => '/var/tmp'],
+  ["the server's own folder", () => `" . glob("${test.folder}/bakeoff-server-*/temp") . "`],
+])(
+  'ends a server whose code writes more than its bound to a disk: %s',
+  { timeout: 20_000 },
+  async (_, folder) => {
+    const spied = vi.spyOn(fs, 'statfsSync').mockImplementation((place) => {
+      const stats = statfsSync(place as string);
+      return Object.assign(stats, { bavail: 60e6 / stats.bsize });
+    });
+    const server = await test.startOwn(await withCode(writing(folder(), 50)));
+    expect(spied).toHaveBeenCalled();
+    const uid = userOf(String(server.pid)) as number;
+    expect(await server.died).toMatch(
+      / wrote more than 30 MB of files below .*, half of what was free there at its start, and was ended$/,
+    );
+    expect(leftBy(uid)).toEqual([]);
+  },
+);
+
+asRoot('keeps the bound of memory without the right to see shares of pages', async () => {
+  const small = "data:text/javascript,import os from 'node:os'; os.freemem = () => 200e6;";
+  const { printed } = await startedBy(
+    {
+      name: 'h2o',
+      config: [await withCode('fork; our $much = "x" x 80e6;')],
+      workers: 1,
+      asIs: {},
+    },
+    { binaries: test.binaries, folder: path.join(newFolder(), 'run'), page: { path: '/' } },
+    {
+      before: ['setpriv', '--bounding-set=-sys_ptrace', '--inh-caps=-all', '--'],
+      env: { NODE_OPTIONS: `--import "${small}"` },
+    },
+  );
+  await vi.waitFor(() => expect(isRunning(Number(printed))).toBe(false), soon);
+});
+
+it('memory that processes share counts once', async () => {
+  vi.spyOn(os, 'freemem').mockReturnValue(200e6);
+  const script =
+    'open Z, "/dev/zero"; read Z, our $much, 70e6; $| = 1; print "x"; fork; sleep 9 while 1';
+  const child = spawn('perl', ['-e', script], { detached: true });
+  onTestFinished(() => void process.kill(-(child.pid as number), 'SIGKILL'));
+  await once(child.stdout, 'data');
+  const children = () => textOf(`/proc/${child.pid}/task/${child.pid}/children`).match(/\d+/g);
+  const pids = () => [String(child.pid), ...(children() ?? [])];
+  await vi.waitFor(() => expect(pids()).toHaveLength(2), soon);
+  const end = vi.fn();
+  const look = vi.fn(pids);
+  const { stop, exceeded } = watchBounds(0x7000_0000, newFolder(), look, end);
+  onTestFinished(stop);
+  // Once for resident memory, once for the share of each process.
+  await vi.waitFor(() => expect(look).toHaveBeenCalledTimes(4), soon);
+  expect(exceeded()).toBeUndefined();
+  expect(end).not.toHaveBeenCalled();
+});
+
+asRoot.each(['SIGTERM', 'SIGKILL'] as const)(
+  'removes what code left where every user may write, and no more: %s',
+  async (signal) => {
+    const precious = await ownFiles({ 'a/b': 'x' });
+    await chmod(precious, 0o777);
+    const results = newFolder();
+    await chmod(results, 0o777);
+    const code = `
+      for my $folder (qw(${openFolders.join(' ')})) {
+        my $name = "$folder/left-by-$<";
+        mkdir $name; mkdir "$name/closed"; open F, ">", "$name/closed/file"; print F "x" x 2e6; close F;
+        symlink "${precious}", "$name/link"; symlink "${precious}", "$name-link";
+        chmod 0, "$name/closed";
+      }
+      shmget(0, 1e6, 0600);`;
+    const { printed, runner } = await startedBy(
+      { name: 'h2o', config: [await withCode(code)], workers: 1, asIs: {} },
+      { binaries: test.binaries, folder: path.join(results, 'run'), page: { path: '/' } },
+    );
+    const uid = userOf(printed.trim()) as number;
+    await vi.waitFor(() => expect(leftBy(uid)).toHaveLength(9), soon);
+    const exited = once(runner, 'exit');
+    runner.kill(signal);
+    await exited;
+    await vi.waitFor(() => expect(leftBy(uid)).toEqual([]), soon);
+    expect(readdirSync(path.join(precious, 'a'))).toEqual(['b']);
+  },
+);
+
+asRoot('names the bound of processes and threads', async () => {
+  const folder = await ownFiles({
+    'own.conf':
+      'thread_pool default threads=6000;\nevents {}\nhttp { aio threads; server { listen 80; } }',
+  });
+  expect(
+    await test.refusal(test.startOwn(path.join(folder, 'own.conf'), { readyLimitMs: 3000 })),
+  ).toMatch(
+    /pthread_create\(\) failed \(11: Resource temporarily unavailable\): its user may have at most 4096 processes and threads here$/,
+  );
+});
