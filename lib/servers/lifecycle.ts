@@ -6,6 +6,7 @@ import { sendIfThere, type Child } from '../process.ts';
 import { lastLines } from '../program-logs.ts';
 import { shownCommand } from '../secrets.ts';
 import type { ServerSpec } from '../scenario/model.ts';
+import { killedForMemory, memoryKills, watchMemoryKills } from './memory-kills.ts';
 import type { Scope } from './scope.ts';
 import type { Scratch } from './scratch.ts';
 
@@ -17,7 +18,7 @@ const pollMs = 10;
 /**
  * Returns `died` and `stop` of a RunningServer. Once the first process has ended, waits for the others and calls the scope's `end`; then
  * `gone` says how the first one ended, and has the ids of those that it left.
- * @param isCommand all its processes get TERM; a known server passes it on
+ * @param isCommand all its processes get TERM; a known server passes it on. @param kills counts as `memoryKills`
  */
 export function watchLifecycle(
   who: string,
@@ -25,7 +26,9 @@ export function watchLifecycle(
   logFile: string,
   scope: Pick<Scope, 'processes' | 'end'> & Partial<Pick<Scratch, 'exceeded'>>,
   isCommand: boolean,
+  kills = memoryKills,
 ) {
+  const isKilledForMemory = watchMemoryKills(kills);
   let stopping: Promise<void> | undefined;
   let waiting: Promise<void> | undefined;
   const members = () => scope.processes(true).map(Number);
@@ -46,6 +49,7 @@ export function watchLifecycle(
       if (stopping !== undefined) return;
       const exceeded = scope.exceeded?.();
       if (exceeded !== undefined) return resolve(`${who} ${exceeded}`);
+      if (isKilledForMemory({ code, signal })) return resolve(`${who} ${killedForMemory}`);
       if (left.length > 0 && code === 0)
         return resolve(
           `${who} went on in the background (pid ${left.join(', ')}), and was ended: keep it in the foreground, such as nginx -g 'daemon off;', lighttpd -D or caddy run`,

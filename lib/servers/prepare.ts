@@ -3,7 +3,14 @@
 import { readFile, realpath, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { UserError } from '../errors.ts';
-import { lastLine, run, sendIfThere, type RunAs } from '../process.ts';
+import {
+  lastLine,
+  run,
+  sendIfThere,
+  type Finished,
+  type RunAs,
+  type RunOptions,
+} from '../process.ts';
 import { commandWords } from '../scenario/load/shell-words.ts';
 import type { CommandServer, ConfiguredServer, ServerName } from '../scenario/model.ts';
 import { pathsOf } from '../scenario/pages.ts';
@@ -14,6 +21,7 @@ import { machineCertificate } from './certificate.ts';
 import { complaintOf } from './config-files.ts';
 import { copyDocroot } from './docroot.ts';
 import { h2oKind } from './h2o.ts';
+import { killedForMemory, watchMemoryKills } from './memory-kills.ts';
 import { nghttpdKind } from './nghttpd.ts';
 import { nginxKind } from './nginx.ts';
 import { addedTo, withApachesReason } from './own/other-servers.ts';
@@ -92,7 +100,8 @@ export async function prepareConfigured(
     complaintOf(kind, line, scratch.withOwnPaths(text), build, spec, user?.name);
   if (kind.checkArgs !== undefined) {
     const shownFile = isOwn ? spec.config[0] : configFile;
-    const complaint = await checkComplaint(kind, scratch, {
+    const isKilledForMemory = watchMemoryKills();
+    const check = await runCheck(scratch, {
       ...child,
       args: [...kind.checkArgs, ...child.args],
       before: [...scratch.enter, ...(enclosure?.enter ?? []), ...limiting(fileLimit, user)],
@@ -104,6 +113,8 @@ export async function prepareConfigured(
     });
     const exceeded = scratch.exceeded();
     if (exceeded !== undefined) throw new UserError(`${name} ${exceeded}`);
+    if (isKilledForMemory(check)) throw new UserError(`${name} ${killedForMemory}`);
+    const complaint = complaintIn(check, kind, scratch);
     if (complaint !== undefined) throw new UserError(complaintAbout(complaint));
   }
   const { tls, protocol, hosts, hangsUp, workers, redirections, upstreams } = config;
@@ -137,16 +148,20 @@ function variablesHandedDown(): NodeJS.ProcessEnv {
   return Object.fromEntries(variables.filter(([name]) => handedDown.test(name)));
 }
 
-/** Has the server read its config, and ends what code in it left running. Returns the line of its complaint; undefined if it has none. */
-async function checkComplaint(
-  { complaint }: ServerKind,
-  scratch: Scratch,
-  check: Parameters<typeof run>[0],
-): Promise<string | undefined> {
+/** Has the server read its config, and ends what code in it left running. */
+function runCheck(scratch: Scratch, check: RunOptions): Promise<Finished> {
   const endLeft = () => {
     for (const pid of scratch.processes(true)) sendIfThere(Number(pid), 'SIGKILL');
   };
-  const { code, stdout, stderr } = await run({ ...check, ended: endLeft });
+  return run({ ...check, ended: endLeft });
+}
+
+/** The line of the server's complaint about its config; undefined if it has none. */
+function complaintIn(
+  { code, stdout, stderr }: Finished,
+  { complaint }: ServerKind,
+  scratch: Scratch,
+): string | undefined {
   if (code === 0) return undefined;
   const errors = scratch.withOwnPaths(stderr);
   // An older nginx first tries the log that it was built with, which it may not write.

@@ -2,7 +2,8 @@
 import { execFileSync } from 'node:child_process';
 import { rm, symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { expect, it } from 'vitest';
+import { expect, it, vi } from 'vitest';
+import { Parser } from 'yaml';
 import { readOwnConfig, type OwnConfig } from '../../lib/servers/index.ts';
 import { addedTo } from '../../lib/servers/own/other-servers.ts';
 import { globPattern, printConfig, readNginxConfig } from '../../lib/servers/nginx-config.ts';
@@ -219,6 +220,19 @@ it('for a line with many errors in an h2o config, the first is reported', async 
   expect(await refusal(`listen: 80\nhosts: ${'[]'.repeat(1e5)}`)).toMatch(
     /^h2o config \/own.conf:2: /,
   );
+});
+
+it('errors in an h2o config take no time for their stacks', async () => {
+  const before = Error.stackTraceLimit;
+  const { parse } = Parser.prototype;
+  const limits: number[] = [];
+  vi.spyOn(Parser.prototype, 'parse').mockImplementation(function (this: Parser, text) {
+    limits.push(Error.stackTraceLimit);
+    return parse.call(this, text);
+  });
+  expect(await refusal(`listen: 80\nhosts: [] ] ] ]`)).toMatch(/^h2o config \/own.conf:2: /);
+  expect(limits).toEqual([0]);
+  expect(Error.stackTraceLimit).toBe(before);
 });
 
 it('nested aliases are counted before they are expanded', async () => {
