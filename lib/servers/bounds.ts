@@ -58,7 +58,8 @@ export function watchBounds(uid: number, temp: string, processes: () => string[]
 
   async function look(): Promise<void> {
     const beganAtMs = performance.now();
-    const found = await findExceeded();
+    // While the machine has no file descriptor or process to spare, a look fails.
+    const found = await findExceeded().catch(() => undefined);
     if (isOver) return;
     const tookMs = performance.now() - beganAtMs;
     if (found === undefined) return later(Math.max(lookEveryMs, tookMs / mostOfTime));

@@ -135,6 +135,11 @@ const alarmWords: Record<ServerSpec['name'], { alarm?: RegExp; crash?: RegExp }>
   address: {},
 };
 
+/** A worker of nginx that KILL has ended. */
+const killedWorker = /exited on signal 9$/;
+
+const isWorkerKilledForMemory = watchMemoryKills();
+
 /** nginx at the level info, without the address and the request that follow. */
 const clientError = /\[info\] \d+#\d+: \*\d+ (.* while [^,]+)/;
 /** nginx has some twenty. */
@@ -143,7 +148,12 @@ const mostKinds = 50;
 /** A server may complain of each request. */
 const mostLogBytes = 64 * 1024 * 1024;
 
-export async function alarmsIn(logFile: string, server: ServerSpec['name']): Promise<LogAlarms> {
+/** @param isKilledForMemory as watchMemoryKills returns */
+export async function alarmsIn(
+  logFile: string,
+  server: ServerSpec['name'],
+  isKilledForMemory = isWorkerKilledForMemory,
+): Promise<LogAlarms> {
   const { alarm, crash } = alarmWords[server];
   const alarms: LogAlarms = {};
   const log = await open(logFile).catch(() => undefined);
@@ -151,7 +161,12 @@ export async function alarmsIn(logFile: string, server: ServerSpec['name']): Pro
     for await (const line of log?.readLines({ end: mostLogBytes }) ?? []) {
       const isCrash = crash?.test(line) ?? false;
       if (isCrash || alarm?.test(line)) alarms.first ??= withoutTime(line);
-      if (isCrash) return { ...alarms, crash: withoutTime(line) };
+      if (isCrash) {
+        const crash = withoutTime(line);
+        const isForMemory =
+          killedWorker.test(crash) && isKilledForMemory({ code: null, signal: 'SIGKILL' });
+        return { ...alarms, crash: isForMemory ? `${crash}: it ${killedForMemory}` : crash };
+      }
       const kind = server === 'nginx' ? clientError.exec(line)?.[1] : undefined;
       if (kind !== undefined) countKind((alarms.clientErrors ??= {}), kind);
     }

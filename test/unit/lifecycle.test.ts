@@ -32,6 +32,22 @@ it.each([
   expect([isRunning(helperPid), existsSync(path.join(folder, 'tidy'))]).toEqual([false, isUntidy]);
 });
 
+it.each([
+  ['kill -KILL $$', 1, /^sh was killed by the kernel, as memory ran out/],
+  // A shell says so of its command.
+  ['sh -c "kill -KILL \\$\\$"; exit $?', 1, /^sh was killed by the kernel, as memory ran out/],
+  ['kill -KILL $$', 0, /^sh ended by SIGKILL$/],
+  ['exit 3', 1, /^sh ended with code 3$/],
+])('the end by "%s" after the kernel has killed %i processes', async (script, more, message) => {
+  const scope = await openScope(path.join(newFolder(), 'scope'));
+  const child = await startChild({ command: 'sh', before: scope.enter, args: ['-c', script] });
+  let kills = 5;
+  const log = path.join(newFolder(), 'log');
+  const { died } = watchLifecycle('sh', child, log, scope, true, () => kills);
+  kills += more;
+  expect(await died).toMatch(message);
+});
+
 const at = '2026/11/20 08:15:31 ';
 const crash = '[alert] worker process exited on signal 11 (core dumped)';
 const crashLine = `${at}[alert] 7#7: worker process 12 exited on signal 11 (core dumped)\n`;
@@ -83,6 +99,15 @@ it.each<[ServerName | 'command', string, LogAlarms]>([
   const file = path.join(newFolder(), 'error.log');
   writeFileSync(file, text);
   expect(await alarmsIn(file, server)).toEqual(alarms);
+});
+
+it('a worker that the kernel has killed for memory is reported', async () => {
+  const file = path.join(newFolder(), 'error.log');
+  writeFileSync(file, `${at}[alert] 7#7: worker process 12 exited on signal 9\n`);
+  const killed = '[alert] worker process exited on signal 9';
+  const { crash } = await alarmsIn(file, 'nginx', () => true);
+  expect(crash).toMatch(`${killed}: it was killed by the kernel, as memory ran out`);
+  expect((await alarmsIn(file, 'nginx', () => false)).crash).toBe(killed);
 });
 
 it('an unreadable log has no errors', async () => {
