@@ -17,8 +17,11 @@ export const openFolders = realFolders([
 ]);
 
 const lookEveryMs = 1000;
-/** Looks take at most this part of the time: one at a server with much shared memory is slow. */
+/** Looks take this part of the time or less, unless the pause between them were too long: much shared memory makes a look slow. */
 const mostOfTime = 0.02;
+const longestPauseMs = 10_000;
+/** A look at a process's share of pages takes milliseconds. More processes than a server has count as if they shared no private ones. */
+const mostShares = 200;
 const countSeconds = 10;
 
 /**
@@ -62,7 +65,8 @@ export function watchBounds(uid: number, temp: string, processes: () => string[]
     const found = await findExceeded().catch(() => undefined);
     if (isOver) return;
     const tookMs = performance.now() - beganAtMs;
-    if (found === undefined) return later(Math.max(lookEveryMs, tookMs / mostOfTime));
+    const pauseMs = Math.min(longestPauseMs, tookMs / mostOfTime);
+    if (found === undefined) return later(Math.max(lookEveryMs, pauseMs));
     exceeded = found;
     end();
   }
@@ -101,9 +105,10 @@ function bytesSharedOnce(processes: readonly string[]): number {
   let bytes = 0;
   // Root in a container may not see the share (PSS) of each process.
   let mostShared = 0;
-  for (const pid of processes) {
-    const shares = kilobytesIn(`/proc/${pid}/smaps_rollup`, /^(?:Pss|SwapPss):\s+(\d+) kB/gm);
-    if (shares.length > 0) bytes += 1024 * total(shares, Number);
+  for (const [index, pid] of processes.entries()) {
+    const shares = index < mostShares ? `/proc/${pid}/smaps_rollup` : '';
+    const kilobytes = kilobytesIn(shares, /^(?:Pss|SwapPss):\s+(\d+) kB/gm);
+    if (kilobytes.length > 0) bytes += 1024 * total(kilobytes, Number);
     else {
       bytes += statusBytes(pid, /^(?:RssAnon|VmSwap):\s+(\d+) kB/gm);
       mostShared = Math.max(mostShared, statusBytes(pid, /^RssShmem:\s+(\d+) kB/gm));
@@ -150,7 +155,7 @@ function fileSystemsOf(folders: readonly string[]): FileSystem[] {
   return [...systems.values()];
 }
 
-/** Bytes that have come to a file system since the server's start, whoever wrote them. Takes no time for each file. */
+/** Bytes that have come to a file system since the server's start, whoever wrote or removed files. Takes no time for each file. */
 function newBytes({ folders: [folder = ''], usedBytes }: FileSystem): number {
   const now = ifThere(() => fs.statfsSync(folder));
   return now === undefined ? 0 : Math.max(0, (now.blocks - now.bfree) * now.bsize - usedBytes);
