@@ -117,7 +117,7 @@ export function watchThrottling(root = '/', pids: readonly string[] = ['self']) 
 
 /** The control groups that limit some processes: of cgroup v2 (cpu.max) and v1 (cpu.cfs_quota_us). `cores`: CPU seconds per second. */
 export function limitedGroups(root = '/', pids: readonly string[] = ['self']) {
-  const folders = new Set(pids.flatMap((pid) => groupsOf(root, pid)));
+  const folders = new Set(pids.flatMap((pid) => groupsOf(root, pid, 'cpu')));
   const limited: { folder: string; file: string; cores: number }[] = [];
   for (const folder of folders) {
     const text = (name: string) => textOf(join(folder, name));
@@ -132,8 +132,15 @@ export function limitedGroups(root = '/', pids: readonly string[] = ['self']) {
   return limited;
 }
 
-/** A process's own group and those above it, in each hierarchy that may limit the CPU. */
-function groupsOf(root: string, pid: string): string[] {
+/** How many processes and threads this process's control groups may have; Infinity without a limit. */
+export function mostProcessesOfGroups(root = '/'): number {
+  const limits = groupsOf(root, 'self', 'pids').map((folder) => textOf(join(folder, 'pids.max')));
+  // Without a limit the file has "max".
+  return Math.min(...limits.map((limit) => Number.parseInt(limit, 10) || Infinity));
+}
+
+/** A process's own group and those above it, in each hierarchy that may have this controller. */
+function groupsOf(root: string, pid: string, controller: 'cpu' | 'pids'): string[] {
   const hierarchies = textOf(join(root, 'proc', pid, 'cgroup'))
     .split('\n')
     .map((line) => /^\d+:([^:]*):(.*)$/.exec(line));
@@ -144,9 +151,11 @@ function groupsOf(root: string, pid: string): string[] {
       const [, mounted = '', mount = '', type = '', options = ''] =
         /^\d+ \d+ \S+ (\S+) (\S+) \S+ .*- (cgroup2?) \S+ (\S+)$/.exec(line) ?? [];
       const controllers = options.split(',');
-      if (type === '' || (type === 'cgroup' && !controllers.includes('cpu'))) return [];
+      if (type === '' || (type === 'cgroup' && !controllers.includes(controller))) return [];
       const group = hierarchies.find((hierarchy) =>
-        type === 'cgroup2' ? hierarchy?.[1] === '' : hierarchy?.[1]?.split(',').includes('cpu'),
+        type === 'cgroup2'
+          ? hierarchy?.[1] === ''
+          : hierarchy?.[1]?.split(',').includes(controller),
       )?.[2];
       if (group === undefined) return [];
       // A container sees its own group as the mount's root.

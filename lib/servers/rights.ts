@@ -3,6 +3,7 @@ import { randomInt } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { UserError } from '../errors.ts';
 import { textOf } from '../files.ts';
+import { mostProcessesOfGroups } from '../machine/usage.ts';
 import { processIds, userOf } from '../proc-files.ts';
 import { lastLine, run, type Before, type RunAs } from '../process.ts';
 
@@ -70,9 +71,12 @@ export function hardFilesLimit(): number {
 /** Limit of processes and threads for a server's user: far more than a server has, and too few to exhaust the machine. */
 const mostProcesses = 4096;
 
-/** The limit of processes for a server's user. */
-export function processesLimit(): number {
-  return Math.min(hardLimit('processes'), mostProcesses);
+/** The part of the control groups' processes that a server may have: several may be at theirs, and what ends them needs some too. */
+const partOfGroups = 1 / 8;
+
+/** The limit of processes for a server's user. @param ofGroups how many the control groups may have */
+export function processesLimit(ofGroups = mostProcessesOfGroups()): number {
+  return Math.min(hardLimit('processes'), mostProcesses, Math.floor(ofGroups * partOfGroups));
 }
 
 /** If memory ends before bakeoff has seen to it, the kernel kills this process and its children first. They cannot change that. */

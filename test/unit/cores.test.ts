@@ -17,7 +17,7 @@ import {
   readProcessors,
   type Processors,
 } from '../../lib/machine/processors.ts';
-import { watchThrottling } from '../../lib/machine/usage.ts';
+import { mostProcessesOfGroups, watchThrottling } from '../../lib/machine/usage.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
 
 const notesOn = (processors: Processors, cores: Cores) =>
@@ -165,6 +165,18 @@ test.each([
 ])('a quota: %s is read', (_, files, quota) => {
   const { root } = newRoot({ 'proc/self/status': 'Cpus_allowed_list:\t0-7', ...files });
   expect(readProcessors(root).quota).toBeCloseTo(quota, 9);
+});
+
+test('of the limits of processes of the groups above, the lowest holds', () => {
+  const pids = (path: string, text: string) => ({ [`${group}${path}/pids.max`]: text });
+  const { root } = newRoot({
+    ...v2('/a/b/c'),
+    ...pids('/a/b/c', 'max\n'),
+    ...pids('/a/b', '500\n'),
+    ...pids('/a', '1000\n'),
+  });
+  expect(mostProcessesOfGroups(root)).toBe(500);
+  expect(mostProcessesOfGroups(newRoot(v2('/a')).root)).toBe(Infinity);
 });
 
 test('reads how often and how long a cgroup v2 quota has throttled the run', () => {
