@@ -6,6 +6,9 @@ import { logRatios, meanInterval, mean, ratioInterval, type RatioInterval } from
 /** A server whose CPU time per response falls below this share of that of its warm-up's end was not warm. Noise is a tenth at most. */
 const coldBelow = 0.75;
 
+/** With fewer responses at the end of a warm-up, the CPU time of each is mostly chance. */
+const fewestResponses = 30;
+
 /** Where a rate limit recovers during the turns of others, the ramp of a turn has so many times the requests/s of the window after it. */
 const recoveredFrom = 2;
 
@@ -21,14 +24,15 @@ const isAtRate = ({ queueGrowth }: Phase): boolean => (queueGrowth ?? null) !== 
 
 /**
  * CPU time per response in microseconds at the end of a warm-up and after it, if it fell so much that the server was still cold; else
- * undefined, also where it is not known, where requests fail, which have costs of their own, at a rate, where few responses have an
- * uneven cost, and where a rate limit had recovered.
+ * undefined, also where it is not known, where requests fail, which have costs of their own, where few responses have an uneven cost, as
+ * at a rate and at the end of a slow server's warm-up, and where a rate limit had recovered.
  */
 export function coldCosts(phases: readonly Phase[]): { before: number; after: number } | undefined {
   const [first] = phases;
   if (first === undefined || isAtRate(first) || hasRecovered(first)) return undefined;
   if (isFailing({ successRatio: successRatioOf([first]) })) return undefined;
-  const before = first.continuous?.cpuMicros ?? 0;
+  const { cpuMicros: before = 0, rps = 0, seconds = 0 } = first.continuous ?? {};
+  if (rps * seconds < fewestResponses) return undefined;
   const after = 1e6 * serverCpuSecondsPerResponse([first]);
   return before > 0 && after < coldBelow * before ? { before, after } : undefined;
 }

@@ -54,23 +54,40 @@ function clocksOf(noises: readonly Noise[]): RoundNoise['mhz'] {
 const longPauseMs = 1250;
 /** A slow server's pauses are long too: limit as a multiple of p99 of the latency, and of the typical first byte. */
 const pauseFactor = 10;
+/** Without any answer in a window: limit as a multiple of the typical latency in the warm-up. */
+const unansweredFactor = 2;
 
 type Paused = Pick<
   Phase,
-  'longestGapMs' | 'latencyMs' | 'firstByteMs' | 'network' | 'responses' | 'errors' | 'seconds'
+  | 'longestGapMs'
+  | 'latencyMs'
+  | 'firstByteMs'
+  | 'network'
+  | 'responses'
+  | 'errors'
+  | 'seconds'
+  | 'continuous'
 >;
 
 /**
- * Returns the longest time without a response while requests were under way; null if working servers pause so long. Without any answer,
- * half of a short window is too long. Lost packets are no pause: TCP itself waits 1 s and more for them.
+ * Returns the longest time without a response while requests were under way, in milliseconds; null if working servers pause so long.
+ * Without any answer, half of a short window is too long, unless answers took longer in the warm-up. Lost packets are no pause: TCP itself
+ * waits 1 s and more for them.
  */
 export function pauseMs(phase: Paused): number | null {
-  const { longestGapMs, latencyMs, firstByteMs, network, seconds } = phase;
-  const tolerated = isUnanswered(phase)
-    ? Math.min(longPauseMs, (1000 * seconds) / 2)
-    : Math.max(longPauseMs, pauseFactor * latencyMs.p99, pauseFactor * firstByteMs.p50);
+  const { longestGapMs, network } = phase;
   const resent = network === null ? 0 : network.retransmits.client + network.retransmits.server;
-  return longestGapMs > tolerated && resent === 0 ? longestGapMs : null;
+  return longestGapMs > toleratedPauseMs(phase) && resent === 0 ? longestGapMs : null;
+}
+
+function toleratedPauseMs(phase: Paused): number {
+  const { latencyMs, firstByteMs, seconds, continuous } = phase;
+  const usualMs = continuous?.p50Ms ?? 0;
+  if (isUnanswered(phase))
+    return Math.max(Math.min(longPauseMs, (1000 * seconds) / 2), unansweredFactor * usualMs);
+  // All answers may be to requests from before the window, which have no latency in it.
+  const slowMs = latencyMs.p99 || usualMs;
+  return Math.max(longPauseMs, pauseFactor * slowMs, pauseFactor * firstByteMs.p50);
 }
 
 export function isUnanswered(phase: Pick<Phase, 'responses' | 'errors'>): boolean {

@@ -38,7 +38,7 @@ export function requireSound(
       throttlingIn(samples, window, quotas) ??
       (enclosed?.samples && gapIn(enclosed.samples, window)) ??
       (isHeldUp(phase, sameTime, samples, window)
-        ? standstillIn(phase, server.name, alarms.first)
+        ? standstillIn(phase, server.name, alarms.alarm)
         : undefined);
     if (disturbance !== undefined) throw new Disturbance(`${name}: ${disturbance}`);
   }

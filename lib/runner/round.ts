@@ -198,7 +198,7 @@ function outcomeOf(
     requests,
     ...serverFiguresOf(measurement),
     notes: [
-      ...(alarms.first === undefined ? [] : [warning.serverAlarm(name, alarms.first)]),
+      ...(alarms.alarm === undefined ? [] : [warning.serverAlarm(name, alarms.alarm)]),
       ...(bodyRatio === undefined ? [] : [warning.otherBodies(name)]),
       ...(measurement.enclosed?.notes ?? []),
     ],

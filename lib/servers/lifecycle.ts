@@ -114,19 +114,22 @@ async function untilEnded(
   }
 }
 
-/** Without time and process ids: the first line about a crash, the first alarm, and the last line if it is another. */
+/** Lines of a log, without time and process ids: after the first one about a crash none is looked for. */
 export interface LogAlarms {
   crash?: string;
-  first?: string;
+  /** The last one: it is the nearest to a failure. */
+  alarm?: string;
+  /** The last line, if it is another. */
   last?: string;
   /** How often each kind of trouble with clients is in the log; nginx tells it at the level info only. */
   clientErrors?: Record<string, number>;
 }
 
 const alarmWords: Record<ServerSpec['name'], { alarm?: RegExp; crash?: RegExp }> = {
-  // Without root, nginx prints this before it reads the config.
   nginx: {
-    alarm: /\[(?:alert|emerg)\](?! could not open error log file)/,
+    // Without root, nginx prints the excluded alert before it reads the config. At crit are a full disk, no files left and a backend's
+    // missing socket, but also TLS errors of single clients, such as a connection that ends without a close_notify.
+    alarm: /\[(?:alert|emerg)\](?! could not open error log file)|\[crit\](?!.* \(SSL: )/,
     crash: /\[alert\].* exited (?:on signal \d+|with fatal code)/,
   },
   h2o: { crash: /^received fatal signal \d+/ },
@@ -156,17 +159,17 @@ export async function alarmsIn(
 ): Promise<LogAlarms> {
   const { alarm, crash } = alarmWords[server];
   const alarms: LogAlarms = {};
+  let lastAlarm: string | undefined;
   const log = await open(logFile).catch(() => undefined);
   try {
     for await (const line of log?.readLines({ end: mostLogBytes }) ?? []) {
-      const isCrash = crash?.test(line) ?? false;
-      if (isCrash || alarm?.test(line)) alarms.first ??= withoutTime(line);
-      if (isCrash) {
-        const crash = withoutTime(line);
+      if (crash?.test(line)) {
+        const text = withoutTime(line);
         const isForMemory =
-          killedWorker.test(crash) && isKilledForMemory({ code: null, signal: 'SIGKILL' });
-        return { ...alarms, crash: isForMemory ? `${crash}: it ${killedForMemory}` : crash };
+          killedWorker.test(text) && isKilledForMemory({ code: null, signal: 'SIGKILL' });
+        return { ...alarms, crash: isForMemory ? `${text}: it ${killedForMemory}` : text };
       }
+      if (alarm?.test(line)) lastAlarm = line;
       const kind = server === 'nginx' ? clientError.exec(line)?.[1] : undefined;
       if (kind !== undefined) countKind((alarms.clientErrors ??= {}), kind);
     }
@@ -175,12 +178,13 @@ export async function alarmsIn(
   } finally {
     await log?.close();
   }
+  if (lastAlarm !== undefined) alarms.alarm = withoutTime(lastAlarm);
   const last = (await lastLines(logFile)).at(-1);
   // Apache ends its start with it.
   const isOfStart = last === undefined || /\bAH00094: Command line: /.test(last);
   if (isOfStart) return alarms;
   const text = withoutTime(last);
-  return text === alarms.first ? alarms : { ...alarms, last: text };
+  return text === alarms.alarm ? alarms : { ...alarms, last: text };
 }
 
 function countKind(counts: Record<string, number>, kind: string): void {

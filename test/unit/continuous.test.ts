@@ -34,6 +34,10 @@ test('a server is cold if responses cost 25 % more CPU time at the end of the wa
     continuous: before,
   });
   expect(coldCosts([failed])).toBeUndefined();
+  // Of 29 responses.
+  const few = { ...before, rps: 290, seconds: 0.1 };
+  const ofFew = phase({ requests: 10_000, serverCpuSeconds: 1, continuous: few });
+  expect(coldCosts([ofFew])).toBeUndefined();
   // Slightly more CPU time; unknown at the end of the warm-up, in the window, without a warm-up.
   expect([costs(130), costs(0), costs(140, null), coldCosts([phase({ requests: 1 })])]).toEqual([
     undefined,

@@ -11,7 +11,7 @@ import type { PlannedVariant } from '../../lib/runner/plan.ts';
 import type { UsageSample } from '../../lib/runner/samples.ts';
 import { address, nginx } from '../../lib/scenario/index.ts';
 import type { LogAlarms } from '../../lib/servers/lifecycle.ts';
-import { noLatency, phase } from '../fixtures/phase.ts';
+import { continuousEnd, noLatency, phase } from '../fixtures/phase.ts';
 
 const nothing = { wallAheadMs: 0, throttledMs: 0, quotaThrottledMs: 0 };
 
@@ -145,9 +145,26 @@ test.each([
   expectFound({ of: gap(gapMs, p99, first) }, isFound ? 'nginx stalled' : undefined);
 });
 
+const usual = (p50Ms: number): Partial<Phase> => ({ continuous: { ...continuousEnd, p50Ms } });
+const none = phase({ requests: 0, latencyMs: noLatency, firstByteMs: noLatency });
+
+test.each<[string, Partial<Phase>, isFound: boolean]>([
+  ['only to requests from before the window', { ...gap(1501, 0, 0), ...usual(1500) }, false],
+  ['the same of a fast server', { ...gap(1501, 0, 0), ...usual(1.5) }, true],
+  ['none in 0.3 s', { ...none, seconds: 0.3, longestGapMs: 300, ...usual(1500) }, false],
+  [
+    'none in 0.3 s of a fast server',
+    { ...none, seconds: 0.3, longestGapMs: 300, ...usual(1.5) },
+    true,
+  ],
+  ['none in 10 s', { ...none, longestGapMs: 10_000, ...usual(1500) }, true],
+])('a gap of a server that takes long to answer: %s', (_, of, isFound) => {
+  expectFound({ of: { ...of, monotonicMs: loaded } }, isFound ? 'nginx stalled' : undefined);
+});
+
 test('a standstill is reported with the reason from the log', () => {
   expectFound({ of: gap(3200) }, 'no response came for 3.20 s while requests were under way; why');
-  expectFound({ of: gap(3200), alarms: { first: '[alert] x' } }, '; its log says: [alert] x');
+  expectFound({ of: gap(3200), alarms: { alarm: '[alert] x' } }, '; its log says: [alert] x');
 });
 
 const noise: NonNullable<Phase['noise']> = {

@@ -57,13 +57,24 @@ it.each<[ServerName | 'command', string, LogAlarms]>([
   ['nginx', `${at}[error] 8#8: *3 failed\n`, { last: '[error] failed' }],
   // Not as root.
   ['nginx', 'nginx: [alert] could not open error log file: open() failed\nx\n', { last: 'x' }],
-  ['nginx', `${at}[alert] 8#8: *9 failed\n${crashLine}`, { first: '[alert] failed', crash }],
-  ['nginx', `${crashLine}${at}[alert] 8#8: later\n`, { first: crash, crash }],
-  // The first of two messages, and control characters.
+  ['nginx', `${at}[alert] 8#8: *9 failed\n${crashLine}`, { crash }],
+  ['nginx', `${crashLine}${at}[alert] 8#8: later\n`, { crash }],
+  // The last of two alarms, before a line that is none.
   [
     'nginx',
-    `${at}[emerg] 8#8: a\u001B[31mb \u202Ec\n${at}[alert] 8#8: later`,
-    { first: '[emerg] a [31mb  c', last: '[alert] later' },
+    `${at}[alert] 8#8: old\n${at}[crit] 8#8: *9 no space left\n${at}[error] 8#8: *9 later\n`,
+    { alarm: '[crit] no space left', last: '[error] later' },
+  ],
+  [
+    'nginx',
+    `${at}[crit] 8#8: *9 SSL_do_handshake() failed (SSL: error:0A00006C::bad key share) while`,
+    { last: '[crit] SSL_do_handshake() failed (SSL: error:0A00006C::bad key share) while' },
+  ],
+  // The last of two messages, and control characters.
+  [
+    'nginx',
+    `${at}[alert] 8#8: earlier\n${at}[emerg] 8#8: a\u001B[31mb \u202Ec`,
+    { alarm: '[emerg] a [31mb  c' },
   ],
   // Messages as in article 004, and one that is not a client error.
   [
@@ -81,7 +92,7 @@ it.each<[ServerName | 'command', string, LogAlarms]>([
       },
     },
   ],
-  ['h2o', `[INFO] raised\n${fatal}\n`, { first: fatal, crash: fatal }],
+  ['h2o', `[INFO] raised\n${fatal}\n`, { crash: fatal }],
   ['h2o', crashLine, { last: crash }],
   ['command', 'a\nrefused\n\n', { last: 'refused' }],
   ['command', "[core:notice] AH00094: Command line: 'apache2 -D FOREGROUND'\n", {}],
@@ -93,7 +104,7 @@ it.each<[ServerName | 'command', string, LogAlarms]>([
   [
     'nginx',
     `${at}[alert] 8#8: request: "GET /a?q=hunter2&b=1 HTTP/1.1", host: "a"`,
-    { first: '[alert] request: "GET /a?q=…&b=… HTTP/1.1", host: "a"' },
+    { alarm: '[alert] request: "GET /a?q=…&b=… HTTP/1.1", host: "a"' },
   ],
 ])('alarms in a log of %s: %j has %j', async (server, text, alarms) => {
   const file = path.join(newFolder(), 'error.log');

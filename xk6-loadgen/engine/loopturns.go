@@ -278,6 +278,10 @@ func (l *loop) drainEnd() int64 {
 	if l.turn.state == concluding && l.shared.turn.countTo.Load() == 0 {
 		return l.turn.sliceEnd + max(p.patience, longestDrain)
 	}
+	if l.window.phase == warmedUp {
+		// Answers that take longer than a stretch come in its drain, and the pace is chosen by their latencies.
+		return l.turn.sliceEnd + max(p.patience, 2*l.warmup.slowest)
+	}
 	return min(l.turn.sliceEnd+p.patience, max(l.turn.sliceEnd, l.counts.lastEnd)+p.quiet)
 }
 

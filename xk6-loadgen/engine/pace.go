@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -11,7 +12,8 @@ const (
 	// shortestTurn is shorter than most noise of the machine, so that all sides have a part. 10 ms are no more precise (docs/proof.md).
 	shortestTurn = 20 * time.Millisecond
 	rateSlice    = 250 * time.Millisecond // rateSlice: at a rate the edges of a turn must be a small part of it.
-	// drainLimit bounds a drain, unless the warm-up had longer latencies; longestDrain one without a warm-up, and a window's last wait.
+	// drainLimit bounds a drain, unless the warm-up had longer latencies, and that of the warm-up, unless it began with longer ones;
+	// longestDrain bounds one without a warm-up, and a window's last wait.
 	drainLimit, longestDrain = second, 10 * second
 	// shortestQuiet without a response ends the drain of a server that waits: it has no CPU work left for the outstanding requests.
 	shortestQuiet = 50 * int64(time.Millisecond)
@@ -24,8 +26,9 @@ const (
 	fewestTurns         = 2 // with fewer, sides are loaded one after the other
 	probeRequests       = 3 // so many requests are made one after the other before all others: the least latency is that without a queue
 	probeLimit          = second
-	queuesFrom          = 2    // from this multiple of the latency without a queue on, the requests of a load queue
-	growsFrom           = 0.01 // a queue that grows by this share of the rate does not settle
+	longestProbe        = longestRamp / 2 // for the first answer: twice a longer one does not fit into a ramp
+	queuesFrom          = 2               // from this multiple of the latency without a queue on, the requests of a load queue
+	growsFrom           = 0.01            // a queue that grows by this share of the rate does not settle
 
 	longestSteal = int64(20e6) // how much of a turn's cores the host may take; with more the generator stalled
 	mostLeftOut  = 0.25        // the share of cycles to leave out at most: on a machine that is never quiet all count
@@ -92,7 +95,7 @@ func (r *run) choosePace() {
 	}
 	p.slice = max(shortestTurn, time.Duration(slice))
 	p.ramp, p.step = 2*age-p50, age
-	if p50 < queuesFrom*s.probe.latency {
+	if p50 < queuesFrom*cmp.Or(s.probe.latency, probeLimit) {
 		p.waits = true
 		p.slice = max(p.slice, time.Duration(worst))
 		p.ramp, p.spread = max(p.ramp, 2*worst), p50

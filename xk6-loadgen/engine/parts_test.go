@@ -94,8 +94,48 @@ func TestTheWindowWaitsForConnectionsThatGetFurther(t *testing.T) {
 			t.Errorf("%s: arrives twice", name)
 		}
 	}
-	if r := newReach(1, 0); r.patience != int64(reachPatience) || !r.reached(1) {
-		t.Errorf("%+v is not the last slot, or has no patience", r)
+	if r := newReach(1, 0); !r.reached(1) {
+		t.Errorf("%+v is not the last slot", r)
+	}
+}
+
+func TestTheWindowWaitsLongerForConnectionsOfASlowServer(t *testing.T) {
+	const wait = 4 * second
+	r := newReach(3, 0)
+	if r.progress(second); r.arrives(second+wait, 0) {
+		t.Error("it does not wait for the first response")
+	}
+	r.reached(second + wait)
+	// The others may wait behind the first one.
+	if r.arrives(second+3*wait, 0) {
+		t.Error("it does not wait as long again for the second response")
+	}
+	r.reached(second + 3*wait)
+	if !r.arrives(second+5*wait+1, 0) {
+		t.Error("it waits for the third response without end")
+	}
+	if r := newReach(2, 0); r.reached(1) || !r.arrives(int64(reachPatience)+2, 0) {
+		t.Error("it waits as long for those of a fast server")
+	}
+	if r := newReach(2, 0); !r.arrives(int64(firstPatience)+1, 0) {
+		t.Error("it waits without end for the first response")
+	}
+}
+
+func TestTheProbeAwaitsOneAnswerOfASlowServer(t *testing.T) {
+	for _, c := range []struct {
+		ended, waited int64
+		want          bool
+	}{
+		{probeRequests - 1, probeLimit - 1, false},
+		{probeRequests, 1, true},
+		{1, probeLimit, true},
+		{0, longestProbe - 1, false},
+		{0, longestProbe, true},
+	} {
+		if got := isProbed(c.ended, c.waited); got != c.want {
+			t.Errorf("%d requests after %v: %t", c.ended, time.Duration(c.waited), got)
+		}
 	}
 }
 

@@ -89,7 +89,7 @@ func (g *gate) pass(begin, pause func()) {
 
 // probe is what the first requests of a warm-up without a rate tell, see probeRequests.
 type probe struct {
-	latency int64        // without a queue
+	latency int64        // without a queue; 0: not known
 	doneAt  atomic.Int64 // when all connections begin, on the run's clock; 0: not known yet
 }
 

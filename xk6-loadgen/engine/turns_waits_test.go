@@ -355,3 +355,38 @@ func TestTheOrderBeginsWithTheSideThatIsNamed(t *testing.T) {
 		t.Errorf("seeds of 0 to 19 begin with these sides only: %v", begins)
 	}
 }
+
+func TestTheDrainOfAWarmUpIsAsLongAsItsFirstAnswers(t *testing.T) {
+	for _, c := range []struct{ slowest, drain int64 }{{3 * second, 6 * second}, {second / 100, drainLimit}} {
+		o := options("http://127.0.0.1:9/")
+		o.Duration, o.Warmup = time.Second, time.Second
+		l := idleLoop(t, o)
+		l.counts.interval.latency.record(c.slowest)
+		l.beginStretch(1, l.clock, l.clock+int64(o.Warmup))
+		l.mark()
+		if n := l.counts.interval.latency.count; n > 0 {
+			t.Errorf("%d latencies from before the stretch", n)
+		}
+		l.window.phase, l.turn.state, l.turn.sliceEnd = warmedUp, awaiting, l.clock
+		l.shared.turn.pace.patience, l.shared.turn.pace.quiet = drainLimit, drainLimit
+		if drain := l.drainEnd() - l.turn.sliceEnd; drain < c.drain*99/100 || drain > c.drain*101/100 {
+			t.Errorf("after an answer of %v the drain is %v", time.Duration(c.slowest), time.Duration(drain))
+		}
+	}
+}
+
+// No answer falls into a warm-up of its planned length, and turns that know no latency are too short for any.
+func TestAnswersThatTakeLongerThanTheWarmUpAndTheWindow(t *testing.T) {
+	t.Parallel()
+	const wait, connections = 2200 * time.Millisecond, 40
+	sides := sidesOf(func(side *Side) {
+		side.Connections, side.Warmup, side.Duration, side.patience = connections, 100*time.Millisecond, 300*time.Millisecond, 0
+	}, serve(t, after(wait)).url, serve(t, always(ok)).url)
+	tried(t, func() string {
+		r := alternate(t, 0, sides...)[0]
+		if want := connections / wait.Seconds(); r.RPS < 0.7*want || r.RPS > 1.5*want || r.Hung > 0 || !r.Turns.Waits || r.LatencyMs.P50 < inMs(int64(wait)) {
+			return fmt.Sprintf("%g requests/s in %g s where %g are possible, %d hung, p50 %g ms, turns %+v", r.RPS, r.Seconds, want, r.Hung, r.LatencyMs.P50, r.Turns)
+		}
+		return ""
+	})
+}

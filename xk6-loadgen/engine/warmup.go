@@ -32,6 +32,7 @@ type stretch struct {
 type loopWarmup struct {
 	began   int64
 	stretch stretch
+	slowest int64 // the longest latency before the present stretch
 }
 
 // stretchMark is what had happened by a time: responses, the server's CPU time in nanoseconds, and the queue.
@@ -66,7 +67,7 @@ type Continuous struct {
 	P50Ms, P99Ms         float64
 	QueueGrowthPerSecond float64 // at a rate
 	WarmupSeconds        float64 // the length of the whole warm-up
-	Gain                 float64 // RPS as a multiple of that of the first stretch
+	Gain                 float64 // RPS as a multiple of that of the first stretch; 1 if that had no response
 }
 
 // beginStretch begins a stretch at `from`, whose latencies are recorded anew.
@@ -83,6 +84,7 @@ func (l *loop) mark() {
 	w := &l.warmup.stretch
 	for w.isMarking() && l.clock >= w.nextMark {
 		if w.marked == 0 {
+			l.warmup.slowest = max(l.warmup.slowest, l.counts.interval.latency.max)
 			l.counts.interval.latency.reset()
 		}
 		m := stretchMark{at: l.clock, responses: l.counts.responses, queued: l.model.queued(l.clock)}
@@ -136,7 +138,7 @@ func (s *shared) judge(p *plan, now int64) {
 	}
 	from, to := sums[0], sums[stretchParts]
 	seconds := float64(max(1, to.at-from.at)) / 1e9
-	c := &Continuous{Seconds: seconds, RPS: float64(to.responses-from.responses) / seconds, WarmupSeconds: float64(length) / 1e9}
+	c := &Continuous{Seconds: seconds, RPS: float64(to.responses-from.responses) / seconds, WarmupSeconds: float64(length) / 1e9, Gain: 1}
 	if answered := to.responses - from.responses; answered > 0 {
 		c.CPUMicros = float64(to.cpu-from.cpu) / 1e3 / float64(answered)
 	}

@@ -112,11 +112,15 @@ func (l *loop) begin() {
 	l.startAll()
 }
 
+// isProbed tells whether probing is over, with so many requests ended after this time: a slow server answers one at least.
+func isProbed(ended, waited int64) bool {
+	return ended >= probeRequests || ended > 0 && waited >= probeLimit || waited >= longestProbe
+}
+
 // endProbing notes the latency without a queue, and lets the connections of all loops begin at the same time.
 func (l *loop) endProbing() {
 	s := l.shared
-	if l.number == 0 && s.probe.doneAt.Load() == 0 && (l.counts.ended() >= probeRequests || l.clock >= s.turn.began+probeLimit) {
-		s.probe.latency = probeLimit
+	if l.number == 0 && s.probe.doneAt.Load() == 0 && isProbed(l.counts.ended(), l.clock-s.turn.began) {
 		if l.counts.interval.latency.count > 0 {
 			s.probe.latency = l.counts.interval.latency.min
 		}
@@ -131,7 +135,7 @@ func (l *loop) endProbing() {
 		return
 	}
 	l.reach.progress(l.clock)
-	if s.probe.latency < probeLimit {
+	if s.probe.latency > 0 {
 		// The answers of a server that waits would all come at once otherwise, wave after wave, and a window would have a wave more or less.
 		l.turn.began = doneAt
 		l.starts.restart(s.probe.latency)
@@ -314,8 +318,10 @@ func (l *loop) endMeasuring() {
 }
 
 const (
-	// The window no longer waits for connections without a response once none has got further for reachPatience, or after longestReach.
+	// The window no longer waits for connections without a response once none has got further for reachPatience, or for twice the time that
+	// the first response took. Without any response it waits for firstPatience. It never waits for longer than longestReach.
 	reachPatience = 2 * time.Second
+	firstPatience = 10 * time.Second
 	longestReach  = 120 * second
 )
 
@@ -324,12 +330,14 @@ type reach struct {
 	unreached    int   // unreached slots have ended none.
 	lastProgress int64 // when one of these last got further, such as by a handshake
 	arrived      bool  // Other loops need not wait for this one.
-	patience     int64
+	hasFirst     bool  // One slot or more is reached.
+	// first is the patience until the first slot is reached, later the one from then on.
+	first, later int64
 }
 
-// newReach waits for so many slots, and for reachPatience unless the options say otherwise.
+// newReach waits for so many slots: for firstPatience and reachPatience, unless the options say otherwise.
 func newReach(slots int, patience time.Duration) reach {
-	return reach{unreached: slots, patience: int64(cmp.Or(patience, reachPatience))}
+	return reach{unreached: slots, first: int64(cmp.Or(patience, firstPatience)), later: int64(cmp.Or(patience, reachPatience))}
 }
 
 // progress notes that a slot without a response got further. That restarts the patience.
@@ -337,6 +345,10 @@ func (r *reach) progress(clock int64) { r.lastProgress = clock }
 
 // reached notes the first response or error of a slot. It tells whether that was the last slot.
 func (r *reach) reached(clock int64) (isLast bool) {
+	if !r.hasFirst {
+		r.hasFirst = true
+		r.later = max(r.later, 2*(clock-r.lastProgress))
+	}
 	r.lastProgress = clock
 	r.unreached--
 	return r.unreached == 0
@@ -344,7 +356,11 @@ func (r *reach) reached(clock int64) (isLast bool) {
 
 // arrives is true once: when all slots are reached, or are waited for no longer. began is the turn's begin.
 func (r *reach) arrives(clock, began int64) bool {
-	if r.arrived || r.unreached > 0 && clock <= min(r.lastProgress+r.patience, began+longestReach) {
+	patience := r.first
+	if r.hasFirst {
+		patience = r.later
+	}
+	if r.arrived || r.unreached > 0 && clock <= min(r.lastProgress+patience, began+longestReach) {
 		return false
 	}
 	r.arrived = true

@@ -102,7 +102,7 @@ export const answerForms: { [Name in keyof Calls]: Form<Awaited<ReturnType<Calls
   watched: list(sample),
   alarms: open({
     crash: optional(text),
-    first: optional(text),
+    alarm: optional(text),
     last: optional(text),
     clientErrors: optional(v.record(text, count, 'has to be an object')),
   }),
