@@ -53,7 +53,11 @@ const project = (name: string, options: NonNullable<TestProjectInlineConfigurati
 });
 
 export default defineConfig({
+  // Else vite may run a postcss.config.js of the folders above the checkout.
+  css: { postcss: {} },
   test: {
+    // Else tsx, which tests start, takes compiled files from a folder that another user may have made in /tmp.
+    env: { TSX_DISABLE_CACHE: '1' },
     // Most tests wait for servers or timers, so five workers share two cores.
     maxWorkers: 5,
     // A worker's files share their modules: reading them anew for each takes longer than most tests.

@@ -8,7 +8,7 @@ import { accessSync, constants, existsSync, readFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { pathToFileURL } from 'node:url';
 import { installPackages, isCheckout, projectRoot } from './packages.mjs';
-import { helperIfThere, refusalForRoot, whoMayMake } from './trust.mjs';
+import { helperIfThere, refusalForRoot, whoMayChange } from './trust.mjs';
 
 /** Node 20 cannot reserve memory for WebAssembly with 32 GB of address space; with 64 GB it can. */
 const leastAddressSpace = 64e9;
@@ -51,7 +51,7 @@ function unsupported() {
   const openFiles = limitOf('open files');
   if (openFiles < leastOpenFiles)
     return `${openFiles} files may be open at a time here, and a command needs more: raise the limit with ulimit -n 1024`;
-  const refusal = refusalForRoot(projectRoot) ?? unsafeTmpdir();
+  const refusal = refusalForRoot(projectRoot);
   if (refusal !== undefined) return refusal;
   // Every process is started through these two programs. Busybox's versions lack some options.
   const [setpriv, taskset] = [helperIfThere('setpriv'), helperIfThere('taskset')];
@@ -64,7 +64,7 @@ function unsupported() {
   } catch {
     return `no files can be written to ${tmpdir()}: make that folder, or name another one in TMPDIR`;
   }
-  return undefined;
+  return unsafeTmpdir();
 }
 
 /** @param {string} program @param {string[]} words */
@@ -73,7 +73,7 @@ const answers = (program, ...words) => spawnSync(program, words).status === 0;
 /** Why root's temporary files could be replaced by others. */
 function unsafeTmpdir() {
   if (process.geteuid?.() !== 0) return undefined;
-  const problem = whoMayMake(tmpdir());
+  const problem = whoMayChange(tmpdir());
   if (problem === undefined) return undefined;
   return `root's temporary files are not safe in ${tmpdir()}: ${problem}; name another folder in TMPDIR, or make it sticky (chmod +t)`;
 }
@@ -104,9 +104,7 @@ async function main() {
     : compiledMain;
   // The package has no benchmarks. A checkout runs them from their sources.
   if (isCheckout && words.find((word) => word !== '--no-install') === 'bench') {
-    // Else one in a folder above the caller's may lead imports elsewhere.
-    const tsconfig = `${projectRoot}tsconfig.json`;
-    (await import('tsx/esm/api')).register({ tsconfig });
+    await import('./tsx.mjs');
     file = `${projectRoot}bench/commands.ts`;
   }
   const commands = await import(pathToFileURL(file).href);

@@ -2,10 +2,11 @@
 import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { closeSync, existsSync, openSync, readFileSync } from 'node:fs';
-import { dirname } from 'node:path';
+import { homedir } from 'node:os';
+import { dirname, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { foldersOf, helper, refusalForRoot } from './trust.mjs';
+import { foldersOf, helper, refusalForRoot, whoMayPut } from './trust.mjs';
 
 /** Ends with a slash. */
 export const projectRoot = fileURLToPath(new URL('..', import.meta.url));
@@ -54,13 +55,16 @@ function isAsLocked() {
  * Installs the packages of package-lock.json if node_modules has others. Every command holds a shared lock on the checkout until its
  * process ends, so that no start replaces node_modules under a running command.
  * @param {boolean} mayInstall
+ * @param {number} mostSeconds to wait for a process that holds the checkout for itself
  * @returns {Promise<string | undefined>} why the packages cannot be installed, in one line
  */
-export async function installPackages(mayInstall = true) {
+export async function installPackages(mayInstall = true, mostSeconds = 600) {
   const stamp = wantedStamp();
   let startedAt;
   for (let tries = 1; ; tries++) {
-    const lock = await sharedLock();
+    const lock = await sharedLock(mostSeconds);
+    if (lock === undefined)
+      return `another process has held the lock on ${projectRoot} for ${mostSeconds} s: find it with lslocks, end it, and start again`;
     if (installedStamp() === stamp || isAsLocked()) {
       if (startedAt !== undefined)
         console.error(`Node packages: done in ${((Date.now() - startedAt) / 1000).toFixed(1)} s`);
@@ -82,18 +86,48 @@ export async function installPackages(mayInstall = true) {
   }
 }
 
-/** Takes the shared lock, after any running `npm ci`. Closing the descriptor or ending this process releases the lock. */
-async function sharedLock() {
+/**
+ * Takes the shared lock, after any running `npm ci`. Closing the descriptor or ending this process releases the lock. Every user can hold a
+ * lock on a folder that all may read, so it does not wait for ever, nor without a word.
+ * @param {number} mostSeconds
+ * @returns {Promise<number | undefined>} the descriptor; undefined if another process keeps the lock
+ */
+async function sharedLock(mostSeconds) {
   const descriptor = openSync(projectRoot, 'r');
-  const child = spawn(helper('flock'), ['--shared', '3'], {
-    stdio: ['ignore', 'ignore', 'ignore', descriptor],
-  });
-  await new Promise((resolve) => child.once('error', resolve).once('close', resolve));
-  return descriptor;
+  if (await isLocked(descriptor, quietSeconds)) return descriptor;
+  console.error(
+    `Node packages: waiting for another process that holds the lock on ${projectRoot}, as npm ci does …`,
+  );
+  if (await isLocked(descriptor, mostSeconds)) return descriptor;
+  closeSync(descriptor);
+  return undefined;
 }
 
-/** flock's exit code when other commands hold the lock. */
+/** So long a start waits for the lock without a word. */
+const quietSeconds = 2;
+
+/** flock's exit code when others hold the lock. */
 const inUse = 75;
+
+/** Tries to get the shared lock. @param {number} descriptor @param {number} seconds */
+async function isLocked(descriptor, seconds) {
+  const flags = ['--shared', '--timeout', String(seconds), '--conflict-exit-code', String(inUse)];
+  const child = spawn(helper('flock'), [...flags, '3'], {
+    stdio: ['ignore', 'ignore', 'ignore', descriptor],
+  });
+  const code = await new Promise((resolve) => child.once('error', resolve).once('close', resolve));
+  return code !== inUse;
+}
+
+/** Flags without the user's settings and cache of npm if others may put theirs there, as in a HOME that is /tmp. */
+function ownSettings() {
+  const named = Object.keys(process.env).find(
+    (name) => name.toLowerCase() === 'npm_config_userconfig',
+  );
+  const file = (named && process.env[named]) || join(homedir(), '.npmrc');
+  if (whoMayPut(file) === undefined) return [];
+  return ['--userconfig=/dev/null', `--cache=${projectRoot}.bakeoff/npm`];
+}
 
 /**
  * Runs `npm ci` under an exclusive lock, which is released when npm's processes have ended. `npm ci` empties node_modules first,
@@ -101,7 +135,8 @@ const inUse = 75;
  */
 async function runNpm(stamp) {
   // Where the umask is 0, as in some containers, other users could replace the packages.
-  const script = 'umask go-w; npm ci $3 --prefix "$4" && echo "$2" >"$1"';
+  const script =
+    'umask go-w; stamp=$1; text=$2; flags=$3; shift 3; npm ci $flags "$@" && echo "$text" >"$stamp"';
   // Optional and dev packages are named, so that NODE_ENV or the user's npm settings don't exclude them. The log level is set
   // because npm inherits `npm run -s`. None of the packages needs its install script.
   const flags =
@@ -132,11 +167,13 @@ async function runNpm(stamp) {
       stamp,
       flags,
       // Else npm asks the parent folders whether they are the workspace's root.
-      projectRoot,
+      `--prefix=${projectRoot}`,
+      ...ownSettings(),
     ],
     {
       cwd: projectRoot,
-      env: { ...process.env, PATH: kept.join(':') },
+      // npm's compile cache would be in the folder of temporary files, where another user may have made it.
+      env: { ...process.env, PATH: kept.join(':'), NODE_DISABLE_COMPILE_CACHE: '1' },
       stdio: ['ignore', 'ignore', 'pipe'],
       detached: true,
     },

@@ -12,7 +12,7 @@ import {
   realpathSync,
   statSync,
 } from 'node:fs';
-import { delimiter, dirname, isAbsolute, join, resolve, sep } from 'node:path';
+import { basename, delimiter, dirname, isAbsolute, join, resolve, sep } from 'node:path';
 
 /** The kernel's limit, see path_resolution(7). */
 const mostLinks = 40;
@@ -56,21 +56,31 @@ function trustedUsers() {
   // The caller of sudo may do all that root may.
   const caller = process.env.SUDO_UID ?? '';
   if (own === 0 && /^\d+$/.test(caller)) users.add(Number(caller));
-  // In a user namespace, the users outside of it are all shown as this one.
-  const outside = Number(linesOf('/proc/sys/kernel/overflowuid')[0]);
-  const isMapped = linesOf('/proc/self/uid_map').some((line) => {
-    const [first = NaN, , count = 0] = line.trim().split(/\s+/).map(Number);
-    return first <= outside && outside < first + count;
-  });
-  if (!isMapped) users.add(outside);
   return users;
 }
 
 const trusted = trustedUsers();
 
-/** Whether a group has only trusted members. @param {number} gid */
+/** In a user namespace, all users outside of it are shown as this one, root among them; undefined if there are none. */
+const outsider = userOutside();
+
+function userOutside() {
+  const shown = Number(linesOf('/proc/sys/kernel/overflowuid')[0]);
+  const isMapped = linesOf('/proc/self/uid_map').some((line) => {
+    const [first = NaN, , count = 0] = line.trim().split(/\s+/).map(Number);
+    return first <= shown && shown < first + count;
+  });
+  return isMapped ? undefined : shown;
+}
+
+/**
+ * Whether a group has only trusted members. Group 0 counts as one that has others: containers run users in it, and if a file has an
+ * access control list, which Node cannot read, the mode's group bits are all that the list grants to anybody. root's own umask leaves
+ * no such bits.
+ * @param {number} gid
+ */
 function isPrivateGroup(gid) {
-  if (gid === 0) return true;
+  if (gid === 0) return false;
   const users = linesOf('/etc/passwd').map((line) => line.split(':'));
   const groups = linesOf('/etc/group')
     .map((line) => line.split(':'))
@@ -82,10 +92,19 @@ function isPrivateGroup(gid) {
   return [...named.map(uidOf), ...primary].every((uid) => trusted.has(uid));
 }
 
-/** @param {string} place @param {import('node:fs').Stats} stats */
-function problemOf(place, stats) {
+/** Whether others may make files in a sticky folder. @param {import('node:fs').Stats} stats of a folder */
+const isShared = ({ mode }) => (mode & 0o1000) !== 0 && (mode & 0o022) !== 0;
+
+/**
+ * @param {string} place
+ * @param {import('node:fs').Stats} stats
+ * @param {boolean} inShared whether it is in a shared folder
+ */
+function problemOf(place, stats, inShared = false) {
   const { uid, gid, mode } = stats;
-  if (!trusted.has(uid)) return `${place} belongs to user ${uid}`;
+  // The system's files belong to an outsider, and so does what other users put into a shared folder.
+  const isOwnersOwn = trusted.has(uid) || (uid === outsider && !inShared);
+  if (!isOwnersOwn) return `${place} belongs to user ${uid}`;
   // In a sticky folder nobody may replace files of others.
   if (stats.isSymbolicLink() || (stats.isDirectory() && (mode & 0o1000) !== 0)) return undefined;
   if ((mode & 0o002) !== 0) return `every user may write to ${place}`;
@@ -94,36 +113,57 @@ function problemOf(place, stats) {
   return undefined;
 }
 
+const missing = new Set(['ENOENT', 'ENOTDIR']);
+
+/**
+ * @param {string} path
+ * @param {(folder: string, stats: import('node:fs').Stats) => string | undefined} [ifMissing] says what is wrong with the last folder
+ *   that is there; absent: it throws the file system's error
+ */
+function problemOnTheWay(path, ifMissing) {
+  let [folder, above] = ['/', lstatSync('/')];
+  try {
+    for (const { place, stats } of onTheWay(path)) {
+      const problem = problemOf(place, stats, isShared(above));
+      if (problem !== undefined) return problem;
+      if (stats.isDirectory()) [folder, above] = [place, stats];
+    }
+  } catch (error) {
+    if (ifMissing === undefined || !missing.has(error?.code)) throw error;
+    return ifMissing(folder, above);
+  }
+  return undefined;
+}
+
+/** @param {string} folder @param {import('node:fs').Stats} stats */
+const problemOfShared = (folder, stats) =>
+  isShared(stats) ? `others may write to ${folder}` : undefined;
+
 /**
  * Says why somebody other than root, this user and the caller of sudo could put something else at a path, such as "/x belongs to user
  * 1000". @returns {string | undefined} undefined if nobody could
  * @param {string} path @throws the file system's error if nothing is there
  */
 export function whoMayChange(path) {
-  for (const { place, stats } of onTheWay(path)) {
-    const problem = problemOf(place, stats);
-    if (problem !== undefined) return problem;
-  }
-  return undefined;
+  return problemOnTheWay(path);
 }
 
-/** The same for a path of which only the beginning may be there. @param {string} path */
+/**
+ * The same for a path of which only the beginning may be there. In a shared folder others may make the rest first, so that who makes it
+ * has to ask again. @param {string} path
+ */
 export function whoMayMake(path) {
-  let existing = resolve(path);
-  while (lstatSync(existing, { throwIfNoEntry: false }) === undefined) existing = dirname(existing);
-  try {
-    return whoMayChange(existing);
-  } catch (error) {
-    // A link of this user's whose target is missing.
-    if (error?.code === 'ENOENT') return undefined;
-    throw error;
-  }
+  return problemOnTheWay(path, () => undefined);
+}
+
+/** The same for a path that is read if something is there: nobody else may make it either. @param {string} path */
+export function whoMayPut(path) {
+  return problemOnTheWay(path, problemOfShared);
 }
 
 /** The same for the files that a folder has or gets: in a sticky folder, others may make them first. @param {string} folder */
 export function whoMayWrite(folder) {
-  const open = (statSync(folder).mode & 0o1022) > 0o1000;
-  return whoMayChange(folder) ?? (open ? `others may write to ${folder}` : undefined);
+  return whoMayChange(folder) ?? problemOfShared(folder, statSync(folder));
 }
 
 /** @param {string} path */
@@ -159,13 +199,33 @@ const systemFolders = [
 /** A PATH of the system's folders, for shell scripts that root runs. */
 export const systemPath = systemFolders.join(delimiter);
 
-/** Whether programs of a folder in PATH are not run. @param {string} folder */
-function isLeftOut(folder) {
+/**
+ * Whether the programs of a folder in PATH are used only if nobody else may change them. npm puts folders of all parents into PATH. Other
+ * folders are the user's choice, but not root's. @param {string} folder
+ */
+function isHeld(folder) {
   // This process is Node's own already.
   if (folder === dirname(process.execPath)) return false;
-  // npm puts those of all parent folders into PATH. Others are the user's choice, but not root's.
-  const isNpms = folder.endsWith('/node_modules/.bin');
-  return (isNpms || process.geteuid?.() === 0) && whoMayMake(folder) !== undefined;
+  return folder.endsWith('/node_modules/.bin') || process.geteuid?.() === 0;
+}
+
+/** @param {string} folder */
+function isLeftOut(folder) {
+  if (!isHeld(folder)) return false;
+  try {
+    return whoMayPut(folder) !== undefined;
+  } catch {
+    // Links in a circle, or a folder that is closed to this user.
+    return true;
+  }
+}
+
+/**
+ * Whether a program in a folder of PATH is used. A file of an unknown user counts as one of others: archives have the numbers of users
+ * that are yet to come. @param {string} program
+ */
+export function mayRun(program) {
+  return isProgram(program) && (!isHeld(dirname(program)) || isSafe(program));
 }
 
 /**
@@ -187,7 +247,7 @@ export function foldersOf(path) {
 export function onPath(name) {
   return foldersOf(process.env.PATH)
     .kept.map((folder) => join(folder, name))
-    .find(isProgram);
+    .find(mayRun);
 }
 
 /** @type {Map<string, string>} */
@@ -208,8 +268,8 @@ export function helper(name) {
 export function helperIfThere(name) {
   const known = helpers.get(name);
   if (known !== undefined) return known;
-  const own = systemFolders.map((folder) => join(folder, name)).find(isProgram);
-  const path = own ?? onPath(name);
+  const isUsable = (path) => isProgram(path) && isSafe(path);
+  const path = systemFolders.map((folder) => join(folder, name)).find(isUsable) ?? onPath(name);
   if (path === undefined || !isSafe(path)) return undefined;
   helpers.set(name, path);
   return path;
@@ -226,19 +286,81 @@ const readInParents = ['node_modules', 'package.json', '.npmrc'];
 export function refusalForRoot(projectRoot) {
   if (process.geteuid?.() !== 0) return undefined;
   const root = realpathSync(projectRoot);
-  const problem = whoMayChange(root) ?? problemBelow(root);
-  if (problem !== undefined)
-    return `root does not run bakeoff in ${root}: ${problem}, and could so become root; move it, or close it with chown -R root and chmod -R go-w, or start it as another user`;
+  const refusal = (problem, remedy) =>
+    `root does not run bakeoff in ${root}: ${problem}; ${remedy}, or start it as another user`;
+  const becomesRoot = (problem) => `${problem}, and could so become root`;
+  const above = whoMayChange(dirname(root));
+  if (above !== undefined)
+    return refusal(
+      becomesRoot(above),
+      'move bakeoff, or close what is named (chown root, chmod go-w)',
+    );
+  const below = problemBelow(root);
+  if (below !== undefined)
+    return refusal(
+      becomesRoot(below),
+      `close it with chown -R root ${root} and chmod -R go-w ${root}`,
+    );
+  const beside = problemOfDependencies(root);
+  if (beside !== undefined)
+    return refusal(
+      becomesRoot(beside),
+      'install server-bakeoff as root, in a folder of its own (npm install)',
+    );
+  const read = problemInParents(root);
+  if (read === undefined) return undefined;
+  return refusal(`${read}, and npm and Node read it too`, 'remove it, or move bakeoff');
+}
+
+/** @param {string} root @returns {string | undefined} */
+function problemInParents(root) {
   for (let folder = dirname(root); ; folder = dirname(folder)) {
+    const inShared = isShared(lstatSync(folder));
     for (const name of readInParents) {
       const place = join(folder, name);
       const stats = lstatSync(place, { throwIfNoEntry: false });
-      const open = stats && problemOf(place, stats);
-      if (open !== undefined)
-        return `root does not run bakeoff in ${root}: ${open}, and npm and Node read it too; remove it, or move bakeoff`;
+      const problem = stats && problemOf(place, stats, inShared);
+      if (problem !== undefined) return problem;
     }
     if (folder === dirname(folder)) return undefined;
   }
+}
+
+/**
+ * Looks at the packages that a package loads, with theirs: npm puts them beside it in another project's node_modules, whose other packages
+ * are not bakeoff's. @param {string} root @returns {string | undefined}
+ */
+function problemOfDependencies(root) {
+  // Those of a checkout are below it.
+  if (basename(dirname(root)) !== 'node_modules') return undefined;
+  const folders = new Set([root]);
+  // It comes to those that are added meanwhile.
+  for (const folder of folders)
+    for (const place of dependenciesOf(folder)) {
+      const real = realpathSync(place);
+      if (folders.has(real)) continue;
+      folders.add(real);
+      const problem = whoMayChange(place) ?? problemBelow(real, true);
+      if (problem !== undefined) return problem;
+    }
+  return undefined;
+}
+
+/** The folders of a package's dependencies, as Node finds them. @param {string} folder of the package */
+function dependenciesOf(folder) {
+  const file = join(folder, 'package.json');
+  if (!existsSync(file)) return [];
+  const { dependencies, optionalDependencies, peerDependencies } = JSON.parse(
+    readFileSync(file, 'utf8'),
+  );
+  const names = Object.keys({ ...dependencies, ...optionalDependencies, ...peerDependencies });
+  return names.flatMap((name) => {
+    for (let above = folder; ; above = dirname(above)) {
+      const place = join(above, 'node_modules', name);
+      if (existsSync(place)) return [place];
+      if (above === dirname(above)) return [];
+    }
+  });
 }
 
 /** Of a checkout's folders, these have no code. */
@@ -254,8 +376,12 @@ function entriesOf(folder) {
   }
 }
 
-/** Looks at all folders and files with code. @param {string} root @returns {string | undefined} */
-function problemBelow(root) {
+/**
+ * Looks at all folders and files with code. Files in packages are left out: thousands would take a tenth of a second, and npm makes them as
+ * it makes their folders. @param {string} root @param {boolean} isPackage @returns {string | undefined}
+ */
+function problemBelow(root, isPackage = false) {
+  const packages = `${root}/node_modules`;
   const left = [root];
   for (let place = left.pop(); place !== undefined; place = left.pop()) {
     const stats = lstatSync(place, { throwIfNoEntry: false });
@@ -266,11 +392,10 @@ function problemBelow(root) {
       stats.isSymbolicLink() && existsSync(place) ? whoMayChange(place) : problemOf(place, stats);
     if (problem !== undefined) return problem;
     if (!stats.isDirectory()) continue;
-    // Thousands of files in packages would take a tenth of a second: npm makes them as it makes their folders.
-    const isPackage = place.startsWith(join(root, 'node_modules/'));
+    const hasPackages = isPackage || place.startsWith(`${packages}/`);
     for (const entry of entriesOf(place)) {
       const isLeftOut = place === root && withoutCode.has(entry.name);
-      if (!isLeftOut && !(isPackage && entry.isFile())) left.push(join(place, entry.name));
+      if (!isLeftOut && !(hasPackages && entry.isFile())) left.push(`${place}/${entry.name}`);
     }
   }
   return undefined;

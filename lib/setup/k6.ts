@@ -13,7 +13,7 @@ import {
   writeFile,
 } from 'node:fs/promises';
 import { dirname, isAbsolute, join } from 'node:path';
-import { whoMayChange, whoMayMake } from '../../bin/trust.mjs';
+import { whoMayChange, whoMayMake, whoMayPut } from '../../bin/trust.mjs';
 import { filesBelow, inOwnFolder, makeOwnFolder, requireSpace } from '../files.ts';
 import { UserError } from '../errors.ts';
 import { withLock } from '../machine/locks.ts';
@@ -41,7 +41,7 @@ export function goEnvironment(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   // Go's settings may name programs that it runs (GOCACHEPROG).
   const config = env['XDG_CONFIG_HOME'] || join(env['HOME'] || '/', '.config');
   const settings = env['GOENV'] || join(config, 'go/env');
-  return settings !== 'off' && whoMayMake(settings) !== undefined ? { ...own, GOENV: 'off' } : own;
+  return settings !== 'off' && whoMayPut(settings) !== undefined ? { ...own, GOENV: 'off' } : own;
 }
 
 /** Returns the first Go that is new enough for xk6-loadgen/go.mod. Throws UserError. */
@@ -146,13 +146,13 @@ export async function lookForK6(
   const go = await findGo(machine);
   const path = await k6Path(machine, go);
   const isThere = await isWholeBuild(path);
-  requireOwn(isThere ? [path] : [machine.bakeoffFolder], 'BAKEOFF_HOME');
+  requireOwn(isThere ? [path] : [machine.bakeoffFolder], 'BAKEOFF_HOME', whoMayMake);
   if (!isThere && !machine.mayInstall)
     throw new UserError(
       'k6 is not built yet, and nothing may be installed or built: leave out --no-install and BAKEOFF_INSTALL=no once, or set K6_BIN to a k6 with k6/x/loadgen in it',
     );
   if (!isThere) {
-    requireOwn(go.caches, 'GOCACHE and GOMODCACHE');
+    requireOwn(go.caches, 'GOCACHE and GOMODCACHE', whoMayPut);
     return { path, build: (signal) => build(machine, go, path, signal) };
   }
   // The builds used last are kept. Another user cannot set the time.
@@ -161,9 +161,9 @@ export async function lookForK6(
 }
 
 /** Throws UserError if other users may change what is run or built from. @param variables that name other folders */
-function requireOwn(paths: readonly string[], variables: string): void {
+function requireOwn(paths: readonly string[], variables: string, whoMay: typeof whoMayMake): void {
   for (const path of paths.filter(isAbsolute)) {
-    const problem = whoMayMake(path);
+    const problem = whoMay(path);
     if (problem !== undefined)
       throw new UserError(
         `others may put a k6 of theirs into ${path}: ${problem}; name folders of your own in ${variables}`,

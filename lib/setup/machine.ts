@@ -2,7 +2,7 @@
 import { constants } from 'node:fs';
 import { access, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { foldersOf, systemPath } from '../../bin/trust.mjs';
+import { foldersOf, mayRun, systemPath, whoMayChange } from '../../bin/trust.mjs';
 import { UserError } from '../errors.ts';
 import { bakeoffFolder, isInstalled, projectRoot } from './paths.ts';
 
@@ -46,11 +46,13 @@ export function useSafePath(): void {
   process.env['PATH'] = folders.kept.join(':') || systemPath;
 }
 
-/** Says that a program is in a folder which useSafePath has taken out, in words after "is missing"; '' if none has it. */
+/** Says which program is not used because others may change it, in words after "is missing"; '' if there is none. */
 export async function leftOutOfPath(command: string): Promise<string> {
-  for (const folder of leftOut)
-    if (await isExecutableFile(join(folder, command)))
-      return ` (${join(folder, command)} is not used: other users may change its folder)`;
+  for (const folder of [...leftOut, ...foldersOf(process.env['PATH']).kept]) {
+    const path = join(folder, command);
+    if ((await isExecutableFile(path)) && !mayRun(path))
+      return ` (${path} is not used: ${whoMayChange(path)})`;
+  }
   return '';
 }
 
@@ -67,12 +69,11 @@ export async function isExecutableFile(path: string): Promise<boolean> {
 const searchPath = ({ env, extraFolders }: Machine): string =>
   [env.PATH ?? '', ...extraFolders].join(':');
 
-/** Absolute paths of all executables of that name, in search order; none in a folder that foldersOf leaves out. */
+/** Absolute paths of all executables of that name, in search order; none that others may change, as foldersOf and mayRun say. */
 export async function findAll(command: string, machine: Machine): Promise<string[]> {
   const folders = foldersOf(searchPath(machine)).kept;
   const paths = [...new Set(folders)].map((folder) => join(folder, command));
-  const executable = await Promise.all(paths.map(isExecutableFile));
-  return paths.filter((_, index) => executable[index]);
+  return paths.filter(mayRun);
 }
 
 /** undefined if it is not there. */

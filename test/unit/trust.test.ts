@@ -8,13 +8,14 @@ import {
   mkdirSync,
   readdirSync,
   readFileSync,
+  rmSync,
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished, test, vi } from 'vitest';
-import { foldersOf, helper, refusalForRoot } from '../../bin/trust.mjs';
+import { foldersOf, helper, onPath, refusalForRoot } from '../../bin/trust.mjs';
 import { run } from '../../lib/process.ts';
 import { makeOwnFolder, makePrivateFolder } from '../../lib/files.ts';
 import {
@@ -25,7 +26,7 @@ import {
   lookForK6,
   sourcesFile,
 } from '../../lib/setup/k6.ts';
-import { thisMachine } from '../../lib/setup/machine.ts';
+import { find, leftOutOfPath, thisMachine } from '../../lib/setup/machine.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
 import { source, testMachine } from '../fixtures/machine.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
@@ -59,15 +60,57 @@ describe('PATH', () => {
     const open = ownedBy('open', 0, 0o777);
     const group = ownedBy('group', 0, 0o775);
     chownSync(group, 0, stranger);
+    // The mode of a folder with an access control list is like this.
+    const roots = ownedBy('roots', 0, 0o775);
+    const missing = join(own, 'missing');
+    const madeByOthers = join(ownedBy('sticky', 0, 0o1777), 'missing');
+    const circle = join(folder, 'circle');
+    symlinkSync(circle, circle);
     const link = join(folder, 'link');
     symlinkSync(strangers, link);
     const below = join(open, 'below');
     mkdirSync(below);
-    const all = [own, strangers, open, group, link, below, '', 'node_modules/.bin', '.'];
-    expect(foldersOf(all.join(':'))).toEqual({
-      kept: [own],
-      leftOut: [strangers, open, group, link, below],
+    const leftOut = [strangers, open, group, roots, madeByOthers, circle, link, below];
+    expect(foldersOf([own, missing, ...leftOut, '', 'node_modules/.bin', '.'].join(':'))).toEqual({
+      kept: [own, missing],
+      leftOut,
     });
+  });
+
+  asRoot('has no program that somebody else may change', async () => {
+    const machine = testMachine();
+    const folder = newFolder();
+    plantedIn(folder, 'nginx');
+    const path = join(folder, 'nginx');
+    vi.stubEnv('PATH', folder);
+    machine.env = { ...machine.env, PATH: folder };
+    expect([await find('nginx', machine), await leftOutOfPath('nginx')]).toEqual([path, '']);
+    chownSync(path, stranger, stranger);
+    expect(await find('nginx', machine)).toBeUndefined();
+    expect(await leftOutOfPath('nginx')).toBe(
+      ` (${path} is not used: ${path} belongs to user ${stranger})`,
+    );
+    chownSync(path, 0, 0);
+    chmodSync(path, 0o777);
+    expect([await find('nginx', machine), onPath('nginx')]).toEqual([undefined, undefined]);
+  });
+
+  asRoot('has in a user namespace no folder that another user has put into /tmp', () => {
+    const folder = newFolder();
+    chmodSync(folder, 0o1777);
+    const planted = join(folder, 'planted');
+    mkdirSync(planted);
+    chownSync(planted, stranger, stranger);
+    const script = `import(${JSON.stringify(join(projectRoot, 'bin/trust.mjs'))}).then(({ foldersOf }) => console.log(JSON.stringify(foldersOf(process.argv[1]))))`;
+    const { stdout } = spawnSync(
+      'setpriv',
+      [
+        ...['--reuid=4242', '--regid=4242', '--clear-groups', 'unshare', '--map-root-user'],
+        ...[process.execPath, '-e', script, `/usr/bin:${planted}`],
+      ],
+      { encoding: 'utf8' },
+    );
+    expect(JSON.parse(stdout)).toEqual({ kept: ['/usr/bin'], leftOut: [planted] });
   });
 
   asRoot('keeps what the caller of sudo may change', () => {
@@ -157,8 +200,8 @@ describe('a checkout', () => {
     const { above, root, says } = checkout();
     expect(says()).toEqual(isAccepted);
     chmodSync(above, 0o777);
-    expect(says()).toMatch(
-      new RegExp(`^root does not run bakeoff in ${root}: every user may write to ${above}, .*\n$`),
+    expect(says()).toBe(
+      `root does not run bakeoff in ${root}: every user may write to ${above}, and could so become root; move bakeoff, or close what is named (chown root, chmod go-w), or start it as another user\n`,
     );
     chmodSync(above, 0o1777);
     expect(says()).toEqual(isAccepted);
@@ -169,6 +212,113 @@ describe('a checkout', () => {
     chownSync(join(root, 'bin'), stranger, stranger);
     expect(says()).toMatch(/^root does not .*: \S+\/bin belongs to user 12345, .*\n$/);
     expect(says({ SUDO_UID: String(stranger) })).toEqual(isAccepted);
+  });
+
+  asRoot(
+    'as a dependency is not used by root if a package that it loads is of another user',
+    () => {
+      const packages = join(newFolder(), 'node_modules');
+      const installed = join(packages, 'server-bakeoff');
+      cpSync(join(projectRoot, 'bin'), join(installed, 'bin'), { recursive: true });
+      const made = (name: string, ...dependencies: string[]) => {
+        const folder = join(packages, name);
+        mkdirSync(folder, { recursive: true });
+        const versions = Object.fromEntries(dependencies.map((dependency) => [dependency, '1']));
+        writeFileSync(join(folder, 'package.json'), JSON.stringify({ dependencies: versions }));
+        return folder;
+      };
+      made('server-bakeoff', 'first', 'not-there');
+      made('first', '@scope/second', 'server-bakeoff');
+      const second = made('@scope/second');
+      const folder = join(second, 'bin');
+      mkdirSync(folder);
+      chownSync(made('of-the-project'), stranger, stranger);
+      const says = () =>
+        spawnSync(process.execPath, [join(installed, 'bin/bakeoff.mjs')], { encoding: 'utf8' })
+          .stderr;
+      expect(says()).toMatch(/^bakeoff was installed without the script/);
+      chownSync(folder, stranger, stranger);
+      expect(says()).toBe(
+        `root does not run bakeoff in ${installed}: ${folder} belongs to user ${stranger}, and could so become root; install server-bakeoff as root, in a folder of its own (npm install), or start it as another user\n`,
+      );
+      chownSync(folder, 0, 0);
+      rmSync(second, { recursive: true });
+      const elsewhere = newFolder();
+      chmodSync(elsewhere, 0o777);
+      symlinkSync(elsewhere, second);
+      expect(says()).toContain(`: every user may write to ${elsewhere}, `);
+    },
+  );
+
+  asRoot("gets its packages without npm's settings and files of others", () => {
+    const { root } = checkout();
+    const folder = newFolder();
+    const words = join(folder, 'words');
+    writeFileSync(
+      join(folder, 'npm'),
+      `#!/bin/sh\necho "$NODE_DISABLE_COMPILE_CACHE $*" >${words}\nexit 1\n`,
+      { mode: 0o755 },
+    );
+    const home = newFolder();
+    const env = {
+      ...process.env,
+      HOME: home,
+      PATH: `${folder}:${process.env['PATH']}`,
+      npm_config_userconfig: '',
+    };
+    const npmGets = () => {
+      const { stderr } = spawnSync(process.execPath, [join(root, 'bin/packages.mjs')], {
+        encoding: 'utf8',
+        env,
+      });
+      expect(stderr).toContain('npm ended without a message');
+      return readFileSync(words, 'utf8');
+    };
+    const usual = npmGets();
+    expect(usual).toMatch(/^1 ci --include=dev .* --prefix=\S+\n$/);
+    chmodSync(home, 0o1777);
+    const more = ` --userconfig=/dev/null --cache=${root}/.bakeoff/npm\n`;
+    expect(npmGets()).toBe(usual.replace('\n', more));
+    writeFileSync(join(home, '.npmrc'), '');
+    expect(npmGets()).toBe(usual);
+    chownSync(join(home, '.npmrc'), stranger, stranger);
+    expect(npmGets()).toBe(usual.replace('\n', more));
+  });
+
+  it('that another process has locked says so, and gives up', async () => {
+    const { root } = checkout();
+    const script = `import { installPackages } from ${JSON.stringify(join(root, 'bin/packages.mjs'))}; console.log(await installPackages(false, 0.1))`;
+    const holder = spawn('flock', ['--exclusive', root, 'sh', '-c', 'echo locked; read -r end']);
+    onTestFinished(() => void holder.stdin.end());
+    await once(holder.stdout, 'data');
+    const { stdout, stderr } = spawnSync(process.execPath, ['--input-type=module', '-e', script], {
+      encoding: 'utf8',
+      timeout: 20_000,
+    });
+    expect(stderr).toBe(
+      `Node packages: waiting for another process that holds the lock on ${root}/, as npm ci does …\n`,
+    );
+    expect(stdout).toBe(
+      `another process has held the lock on ${root}/ for 0.1 s: find it with lslocks, end it, and start again\n`,
+    );
+  });
+
+  test('runs its TypeScript without compiled files of others', () => {
+    const folder = newFolder();
+    const script =
+      "import('./lib/setup/paths.ts').then(({ projectRoot }) => console.log(projectRoot))";
+    const { stdout } = spawnSync(
+      process.execPath,
+      ['--import', './bin/tsx.mjs', '--input-type=module', '-e', script],
+      {
+        cwd: projectRoot,
+        encoding: 'utf8',
+        env: { ...process.env, TMPDIR: folder, TSX_DISABLE_CACHE: '' },
+      },
+    );
+    expect([stdout, readdirSync(folder)]).toEqual([`${projectRoot}\n`, []]);
+    expect(process.env['TSX_DISABLE_CACHE']).toBe('1');
+    expect(readFileSync(join(projectRoot, 'package.json'), 'utf8')).not.toContain('--import tsx');
   });
 
   asRoot('with a file that others may change is not used by root', () => {
@@ -234,7 +384,9 @@ describe('a checkout', () => {
       scripts: Record<string, string>;
     };
     for (const script of Object.values(scripts))
-      expect(script).toMatch(/^exec "\$\{npm_node_execpath:-node\}" /);
+      expect(script).toMatch(
+        /^(?:NODE_DISABLE_COMPILE_CACHE=1 )?exec "\$\{npm_node_execpath:-node\}" /,
+      );
     expect(wasRun()).toBe(false);
   });
 
@@ -294,8 +446,10 @@ describe('k6', () => {
   asRoot("is built without Go's settings of another user", () => {
     const home = newFolder();
     chmodSync(home, 0o1777);
-    expect(goEnvironment({ HOME: home })).not.toHaveProperty('GOENV');
+    // Somebody else may make them.
+    expect(goEnvironment({ HOME: home })).toMatchObject({ GOENV: 'off' });
     mkdirSync(join(home, '.config'));
+    expect(goEnvironment({ HOME: home })).not.toHaveProperty('GOENV');
     chownSync(join(home, '.config'), stranger, stranger);
     expect(goEnvironment({ HOME: home })).toMatchObject({ GOENV: 'off' });
   });
