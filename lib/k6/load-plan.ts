@@ -157,6 +157,9 @@ export interface PhaseOutcome {
 /** The environment variable of the load plan. */
 export const loadPlanVariable = 'BAKEOFF_LOAD';
 
+/** Environment in which k6 finds no settings of a user, which would change the load: nobody can make files in /proc. */
+export const withoutK6Config = { XDG_CONFIG_HOME: '/proc' };
+
 /** Starts the console line with the outcome of a phase as JSON. */
 export const phaseLinePrefix = 'bakeoff-phase ';
 

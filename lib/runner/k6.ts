@@ -13,6 +13,7 @@ import {
   loadPlanVariable,
   phaseBeginsLine,
   phaseLinePrefix,
+  withoutK6Config,
   type LoadPlan,
   type PhaseOutcome,
   type SideOptions,
@@ -94,7 +95,12 @@ export async function startK6(options: K6Options): Promise<RunningK6> {
       cpus: options.cpus,
       cwd: folder,
       // K6_ variables of the user's shell would change the load or send the samples elsewhere.
-      env: { ...withoutVariables(process.env, 'K6_'), ...output?.env, ...ownVariables(loadPlan) },
+      env: {
+        ...withoutVariables(process.env, 'K6_'),
+        ...withoutK6Config,
+        ...output?.env,
+        ...ownVariables(loadPlan),
+      },
     },
     files.log,
     'w',

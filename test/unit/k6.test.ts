@@ -16,7 +16,7 @@ import {
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
-import { beforeEach, expect, onTestFinished, test } from 'vitest';
+import { beforeEach, expect, onTestFinished, test, vi } from 'vitest';
 import { makeFolder, requireSpace } from '../../lib/files.ts';
 import { writeForUser, writeWhole } from '../../lib/writing.ts';
 import { k6Files, loadOverLine, phaseLinePrefix, type LoadPlan } from '../../lib/k6/load-plan.ts';
@@ -66,6 +66,20 @@ test.each([
     await expect(k6.results()).rejects.toThrow(new Error(`k6 ended with code ${code}: ${reason}`));
   },
 );
+
+test("k6 runs without the user's settings", async () => {
+  const home = join(folder, 'home');
+  mkdirSync(join(home, '.config/k6'), { recursive: true });
+  writeFileSync(join(home, '.config/k6/config.json'), '{"linger": true}');
+  vi.stubEnv('HOME', home);
+  vi.stubEnv('XDG_CONFIG_HOME', '');
+  const binary = join(folder, 'k6');
+  const script = '#!/bin/sh\ncat "${XDG_CONFIG_HOME:-$HOME/.config}/k6/config.json" >&2\n';
+  writeFileSync(binary, script, { mode: 0o755 });
+  const loadPlan = { scenario: 'x', tags: {}, maxDurationSeconds: 1, phases: [{ sides: [] }] };
+  const k6 = await startK6({ binary, script: 'x', folder, cpus: [0], loadPlan, output: null });
+  await expect(k6.results()).rejects.toThrow('No such file');
+});
 
 test('the rate in a record is followed', () => {
   const point = (metric: string, value: number) =>

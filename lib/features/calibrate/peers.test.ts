@@ -1,5 +1,5 @@
 // The generators that people know: what is read of their output, and how they are run.
-import { writeFile } from 'node:fs/promises';
+import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test, vi } from 'vitest';
 import { streamingLoadgen } from '../../../bench/engine.ts';
@@ -206,6 +206,16 @@ test("without the start, CPU time is the generator's own figure", async () => {
 test('a generator that hangs is ended', async () => {
   const hanging = scripted('setInterval(() => undefined, 1000);', {}, { mostSeconds: 1 });
   await expect(hanging).rejects.toThrow('scripted had not ended after 1 s');
+});
+
+test('no program of the system is started by its name', async () => {
+  const planted = join(folder, 'planted');
+  await mkdir(planted);
+  for (const name of ['bash', 'setpriv'])
+    await writeFile(join(planted, name), '#!/bin/sh\nexit 42\n', { mode: 0o755 });
+  vi.stubEnv('PATH', `${planted}:${process.env['PATH']}`);
+  const command = () => ({ args: [file], beside: [[file]] });
+  expect((await scripted(wrkLines, { command })).requests).toBe(1000);
 });
 
 test('a failure of an additional process is reported, too', async () => {

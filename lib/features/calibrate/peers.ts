@@ -6,7 +6,7 @@ import { UserError } from '../../errors.ts';
 import { textOf } from '../../files.ts';
 import { present } from '../../present.ts';
 import { lastLine, run, withoutVariables } from '../../process.ts';
-import type { LoadOptions } from '../../k6/load-plan.ts';
+import { withoutK6Config, type LoadOptions } from '../../k6/load-plan.ts';
 import type { LoadProfile } from '../../scenario/model.ts';
 import { processTree } from '../../servers/usage.ts';
 import { projectRoot } from '../../setup/paths.ts';
@@ -63,8 +63,12 @@ interface Command {
   runs?: number;
 }
 
-/** k6 without usage reports and downloads. */
-const k6Environment = { K6_NO_USAGE_REPORT: 'true', K6_AUTO_EXTENSION_RESOLUTION: 'false' };
+/** k6 without usage reports, downloads and the user's settings. */
+const k6Environment = {
+  K6_NO_USAGE_REPORT: 'true',
+  K6_AUTO_EXTENSION_RESOLUTION: 'false',
+  ...withoutK6Config,
+};
 const k6Flags = ['run', '--quiet', '--no-color', '--address', '', '--log-format', 'raw'];
 
 /** k6 with the load engine. @param engineOptions options that only the engine has */
@@ -257,10 +261,10 @@ export async function runGenerator(
   const stream = generator.streaming === true ? output : null;
   // Raise the soft limit of open files, which is often lower than the hard one.
   const script =
-    'TIMEFORMAT="CPU %3U %3S"; ulimit -Sn hard; runs=$1; shift; ' +
+    'TIMEFORMAT="CPU %3U %3S"; ulimit -Sn hard; setpriv=$1 runs=$2; shift 2; ' +
     // & separates the arguments of one process from those of the next.
-    'all() { local words=() beside=(); for word; do if [ "$word" = "&" ]; then setpriv --pdeathsig KILL -- "${words[@]}" & beside+=($!); words=(); else words+=("$word"); fi; done; ' +
-    'setpriv --pdeathsig KILL -- "${words[@]}" || return; for pid in "${beside[@]}"; do wait "$pid" || return; done; }; ' +
+    'all() { local words=() beside=(); for word; do if [ "$word" = "&" ]; then "$setpriv" --pdeathsig KILL -- "${words[@]}" & beside+=($!); words=(); else words+=("$word"); fi; done; ' +
+    '"$setpriv" --pdeathsig KILL -- "${words[@]}" || return; for pid in "${beside[@]}"; do wait "$pid" || return; done; }; ' +
     'time for ((run = 0; run < runs; run++)); do all "$@" || exit; done';
   const commandOf = (processArgs: readonly string[]): string[] => [
     ...(sharesCore ? [helper('chrt'), '--batch', '0'] : []),
@@ -280,6 +284,7 @@ export async function runGenerator(
       '-c',
       script,
       'bash',
+      helper('setpriv'),
       String(runs),
       ...beside.flatMap((others) => [...commandOf(others), '&']),
       ...commandOf(args),

@@ -10,7 +10,7 @@ import { createInterface } from 'node:readline';
 import { textOf } from '../../files.ts';
 import { UserError } from '../../errors.ts';
 import { startLogged, withoutVariables, type Child } from '../../process.ts';
-import { k6Files } from '../../k6/load-plan.ts';
+import { k6Files, withoutK6Config } from '../../k6/load-plan.ts';
 import { machineClock, watchMachine, type MachineReading } from '../../machine/usage.ts';
 import { readEnvironment } from '../../machine/cores.ts';
 import { oneRunAtATime, type Run } from '../../machine/locks.ts';
@@ -182,7 +182,7 @@ const calls = {
 async function runK6({ k6, binary, args, env: given, folder }: RemoteK6): Promise<K6Ended> {
   const files = k6Files(folder);
   // k6's own variables here would change the load, or send samples elsewhere.
-  const env = { ...withoutVariables(process.env, 'K6_'), ...given };
+  const env = { ...withoutVariables(process.env, 'K6_'), ...withoutK6Config, ...given };
   const starting = startLogged({ command: binary, args, cwd: folder, env }, files.log, 'w');
   running.set(k6, starting);
   const child = await starting;
