@@ -102,14 +102,9 @@ describe('PATH', () => {
     mkdirSync(planted);
     chownSync(planted, stranger, stranger);
     const script = `import(${JSON.stringify(join(projectRoot, 'bin/trust.mjs'))}).then(({ foldersOf }) => console.log(JSON.stringify(foldersOf(process.argv[1]))))`;
-    const { stdout } = spawnSync(
-      'setpriv',
-      [
-        ...['--reuid=4242', '--regid=4242', '--clear-groups', 'unshare', '--map-root-user'],
-        ...[process.execPath, '-e', script, `/usr/bin:${planted}`],
-      ],
-      { encoding: 'utf8' },
-    );
+    const asUser = ['--reuid=4242', '--regid=4242', '--clear-groups', '--', 'unshare'];
+    const asking = ['--map-root-user', process.execPath, '-e', script, `/usr/bin:${planted}`];
+    const { stdout } = spawnSync('setpriv', [...asUser, ...asking], { encoding: 'utf8' });
     expect(JSON.parse(stdout)).toEqual({ kept: ['/usr/bin'], leftOut: [planted] });
   });
 
