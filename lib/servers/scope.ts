@@ -7,7 +7,7 @@ import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { ifThere, namesIn, readIfThere, textOf } from '../files.ts';
 import { processIds, userOf } from '../proc-files.ts';
-import { helperIfThere, systemPath } from '../../bin/trust.mjs';
+import { helper, helperIfThere, systemPath } from '../../bin/trust.mjs';
 import {
   becoming,
   run,
@@ -281,7 +281,7 @@ async function findPlace(): Promise<string | undefined> {
       `bakeoff-probe-${pidNamespace()}-${process.pid}-${randomUUID()}`,
     );
     if (ifThere(() => mkdirSync(probe) ?? true) === undefined) continue;
-    const { code } = await run({ command: 'sh', args: ['-c', joinCgroup, probe, 'true'] });
+    const { code } = await run({ command: 'sh', args: ['-c', joinCgroup, probe, helper('true')] });
     rmdirSync(probe);
     removeLeftCgroups(cgroup);
     if (code === 0) return cgroup;

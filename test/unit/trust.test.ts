@@ -27,6 +27,7 @@ import {
   sourcesFile,
 } from '../../lib/setup/k6.ts';
 import { find, leftOutOfPath, thisMachine } from '../../lib/setup/machine.ts';
+import { openScope } from '../../lib/servers/scope.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
 import { source, testMachine } from '../fixtures/machine.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
@@ -119,6 +120,15 @@ describe('PATH', () => {
       });
     expect(kept({})).toBe('0\n');
     expect(kept({ SUDO_UID: String(stranger) })).toBe('1\n');
+  });
+
+  asRoot('is not searched for what tries a control group', async () => {
+    const folder = newFolder();
+    const wasRun = plantedIn(folder, 'true');
+    vi.stubEnv('PATH', folder);
+    const scope = await openScope(newFolder());
+    await scope.end();
+    expect(wasRun()).toBe(false);
   });
 
   asRoot("has no helper of another user's", async () => {

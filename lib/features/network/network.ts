@@ -5,7 +5,7 @@ import { open } from 'node:fs/promises';
 import { createInterface } from 'node:readline';
 import type { Writable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
-import { helperIfThere } from '../../../bin/trust.mjs';
+import { helper, helperIfThere } from '../../../bin/trust.mjs';
 import { UserError } from '../../errors.ts';
 import type { Cores } from '../../machine/cores.ts';
 import { startChild, weighSession, lastLine, run, type Before } from '../../process.ts';
@@ -260,7 +260,7 @@ async function noNamespaces(caller: Caller, signal: AbortSignal): Promise<string
   const { code, stderr } = await run({
     before: makeNamespaces(caller),
     command: 'unshare',
-    args: ['--net', 'true'],
+    args: ['--net', helper('true')],
     signal,
   });
   return code === 0 ? undefined : refusedNamespaces(caller, stderr);
