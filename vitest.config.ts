@@ -62,7 +62,11 @@ export default defineConfig({
     maxWorkers: 5,
     // A worker's files share their modules: reading them anew for each takes longer than most tests.
     isolate: false,
-    experimental: { fsModuleCache: true },
+    experimental: {
+      fsModuleCache: true,
+      // Else a pnpm-workspace.yaml in a folder above the checkout says in whose node_modules it is.
+      fsModuleCachePath: join(import.meta.dirname, 'node_modules/.experimental-vitest-cache'),
+    },
     sequence: { sequencer: LongProjectsFirst },
     projects: [
       project('unit', {

@@ -395,6 +395,40 @@ describe('a checkout', () => {
     expect(wasRun()).toBe(false);
   });
 
+  test('is tested without code and compiled files of the folders above', () => {
+    const above = newFolder();
+    const root = join(above, 'bakeoff');
+    const packages = join(root, 'node_modules');
+    mkdirSync(join(root, 'test/unit'), { recursive: true });
+    mkdirSync(packages);
+    for (const name of readdirSync(join(projectRoot, 'node_modules')))
+      if (!name.startsWith('.'))
+        symlinkSync(join(projectRoot, 'node_modules', name), join(packages, name));
+    for (const file of ['package.json', 'vitest.config.ts', 'test/restore.ts'])
+      cpSync(join(projectRoot, file), join(root, file));
+    writeFileSync(
+      join(root, 'test/unit/x.test.ts'),
+      "import { test } from 'vitest'; test('x', () => {});",
+    );
+    writeFileSync(join(above, 'pnpm-workspace.yaml'), 'packages: []\n');
+    writeFileSync(
+      join(above, 'postcss.config.cjs'),
+      "require('node:fs').writeFileSync(`${__dirname}/mark`, ''); module.exports = { plugins: [] };",
+    );
+    const { stdout } = spawnSync(
+      process.execPath,
+      [join(projectRoot, 'node_modules/vitest/vitest.mjs'), 'run', '--project', 'unit'],
+      { cwd: root, encoding: 'utf8' },
+    );
+    expect(stdout).toMatch(/Tests .*1 passed/);
+    expect(readdirSync(above).sort()).toEqual([
+      'bakeoff',
+      'pnpm-workspace.yaml',
+      'postcss.config.cjs',
+    ]);
+    expect(readdirSync(packages)).toContain('.experimental-vitest-cache');
+  });
+
   asRoot('writes no temporary files as root into an open folder', () => {
     const { says } = checkout();
     const folder = newFolder();
