@@ -73,6 +73,9 @@ function userOutside() {
   return isMapped ? undefined : shown;
 }
 
+/** @type {Map<number, boolean>} */
+const privateGroups = new Map();
+
 /**
  * Whether a group has only trusted members. Group 0 counts as one that has others: containers run users in it, and if a file has an
  * access control list, which Node cannot read, the mode's group bits are all that the list grants to anybody. root's own umask leaves
@@ -80,7 +83,15 @@ function userOutside() {
  * @param {number} gid
  */
 function isPrivateGroup(gid) {
-  if (gid === 0) return false;
+  const known = privateGroups.get(gid);
+  if (known !== undefined) return known;
+  const isPrivate = gid !== 0 && hasOnlyTrusted(gid);
+  privateGroups.set(gid, isPrivate);
+  return isPrivate;
+}
+
+/** @param {number} gid */
+function hasOnlyTrusted(gid) {
   const users = linesOf('/etc/passwd').map((line) => line.split(':'));
   const groups = linesOf('/etc/group')
     .map((line) => line.split(':'))
@@ -337,7 +348,7 @@ function problemOfDependencies(root) {
   // It comes to those that are added meanwhile.
   for (const folder of folders)
     for (const place of dependenciesOf(folder)) {
-      const real = realpathSync(place);
+      const real = realpathSync.native(place);
       if (folders.has(real)) continue;
       folders.add(real);
       const problem = whoMayChange(place) ?? problemBelow(real, true);
@@ -356,8 +367,8 @@ function dependenciesOf(folder) {
   const names = Object.keys({ ...dependencies, ...optionalDependencies, ...peerDependencies });
   return names.flatMap((name) => {
     for (let above = folder; ; above = dirname(above)) {
-      const place = join(above, 'node_modules', name);
-      if (existsSync(place)) return [place];
+      const place = `${above}/node_modules/${name}`;
+      if (basename(above) !== 'node_modules' && existsSync(place)) return [place];
       if (above === dirname(above)) return [];
     }
   });
