@@ -10,6 +10,8 @@ const forNode = {
   format: 'esm',
   target: 'node20',
   logLevel: 'silent',
+  // esbuild would look for a tsconfig.json in all parents, whose `paths` lead imports elsewhere.
+  tsconfigRaw: {},
   // CommonJS modules call `require`.
   banner: {
     js: "import { createRequire as requireOf } from 'node:module'; import { fileURLToPath as pathOf } from 'node:url'; const bundleUrl = import.meta.url, require = requireOf(bundleUrl);",

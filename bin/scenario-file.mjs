@@ -69,8 +69,6 @@ async function compiled() {
       ...options,
       entryPoints: [{ in: scenarioFile, out: 'scenario' }],
       plugins: [plainFiles, packages, ...options.plugins],
-      // esbuild would look for a tsconfig.json in all parents, whose `paths` lead imports elsewhere.
-      tsconfigRaw: {},
     });
   } catch (error) {
     const [first] = error.errors ?? [];

@@ -59,6 +59,8 @@ export async function bundledForK6(
     external: ['k6', 'k6/*'],
     banner: { js: first },
     define: { ...values },
+    // Ignores a tsconfig.json of the folder in which the package is.
+    tsconfigRaw: {},
     logLevel: 'silent',
   });
   return outputFiles[0]?.text ?? '';

@@ -14,6 +14,7 @@ import {
 } from 'node:fs';
 import { once } from 'node:events';
 import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { describe, expect, it, onTestFinished, test, vi } from 'vitest';
 import { foldersOf, helper, onPath, refusalForRoot } from '../../bin/trust.mjs';
 import { run } from '../../lib/process.ts';
@@ -27,6 +28,7 @@ import {
   sourcesFile,
 } from '../../lib/setup/k6.ts';
 import { find, leftOutOfPath, thisMachine } from '../../lib/setup/machine.ts';
+import { bundledForK6 } from '../../lib/runner/k6.ts';
 import { openScope } from '../../lib/servers/scope.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
 import { source, testMachine } from '../fixtures/machine.ts';
@@ -393,6 +395,23 @@ describe('a checkout', () => {
         /^(?:NODE_DISABLE_COMPILE_CACHE=1 )?exec "\$\{npm_node_execpath:-node\}" /,
       );
     expect(wasRun()).toBe(false);
+  });
+
+  test('compiles without a tsconfig.json of the folders above', async () => {
+    const above = newFolder();
+    const root = join(above, 'bakeoff');
+    cpSync(join(projectRoot, 'bin'), join(root, 'bin'), { recursive: true });
+    symlinkSync(join(projectRoot, 'node_modules'), join(root, 'node_modules'));
+    writeFileSync(join(root, 'main.ts'), "import { parse } from 'yaml'; console.log(parse);");
+    writeFileSync(join(above, 'yaml.ts'), "export const parse = 'planted';");
+    const paths = { '*': [`${above}/*`] };
+    writeFileSync(join(above, 'tsconfig.json'), JSON.stringify({ compilerOptions: { paths } }));
+    const main = pathToFileURL(join(root, 'main.ts'));
+    const { bundledForNode } = (await import(
+      join(root, 'bin/bundle.mjs')
+    )) as typeof import('../../bin/bundle.mjs');
+    expect(await bundledForNode(main, {})).not.toContain('planted');
+    expect(await bundledForK6(join(root, 'main.ts'), '')).not.toContain('planted');
   });
 
   test('is tested without code and compiled files of the folders above', () => {
