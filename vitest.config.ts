@@ -39,8 +39,11 @@ const inOwnNetwork = {
   },
 };
 
+/** The path of a file. A name alone is looked for among the packages of all folders above. */
+const inTests = (file: string): string => join(import.meta.dirname, 'test', file);
+
 const withServers = {
-  globalSetup: ['test/tools.ts'],
+  globalSetup: [inTests('tools.ts')],
   // On a busy machine rounds are repeated.
   testTimeout: 240_000,
   hookTimeout: 300_000,
@@ -71,7 +74,7 @@ export default defineConfig({
     projects: [
       project('unit', {
         include: ['test/unit/**/*.test.ts', 'lib/features/**/*.test.ts'],
-        setupFiles: 'test/restore.ts',
+        setupFiles: inTests('restore.ts'),
         testTimeout: 30_000,
       }),
       project('sources', { testTimeout: 600_000 }),
@@ -88,7 +91,7 @@ export default defineConfig({
       project('rare-alone', {
         ...withServers,
         ...inOwnNetwork,
-        globalSetup: ['test/tools.ts', 'test/vegeta/modules.ts'],
+        globalSetup: [inTests('tools.ts'), inTests('vegeta/modules.ts')],
         fileParallelism: false,
         sequence: { groupOrder: 2 },
       }),

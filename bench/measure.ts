@@ -11,7 +11,7 @@ import { UserError } from '../lib/errors.ts';
 import type { Cores } from '../lib/machine/cores.ts';
 import type { Page, ConfiguredServer } from '../lib/scenario/model.ts';
 import { startServer, type StartedServer } from '../lib/servers/index.ts';
-import { findGo, goEnvironment } from '../lib/setup/k6.ts';
+import { goCompiler, goEnvironment } from '../lib/setup/k6.ts';
 import { thisMachine } from '../lib/setup/machine.ts';
 import { projectRoot } from '../lib/setup/paths.ts';
 import { lastLine, run } from '../lib/process.ts';
@@ -261,7 +261,7 @@ export async function allocationsPerRequest(
   console.error('allocations per request');
   const machine = thisMachine();
   const { stdout, stderr } = await run({
-    command: (await findGo(machine)).binary,
+    command: await goCompiler(machine),
     env: goEnvironment(machine.env),
     args: [
       'test',

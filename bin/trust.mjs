@@ -90,13 +90,19 @@ function isPrivateGroup(gid) {
   return isPrivate;
 }
 
+/** The group of this user, or of root's caller. */
+function ownGroup() {
+  return process.geteuid?.() === 0 ? Number(process.env.SUDO_GID) : process.getegid?.();
+}
+
 /** @param {number} gid */
 function hasOnlyTrusted(gid) {
   const users = linesOf('/etc/passwd').map((line) => line.split(':'));
   const groups = linesOf('/etc/group')
     .map((line) => line.split(':'))
     .filter(([, , id]) => Number(id) === gid);
-  if (groups.length === 0) return false;
+  // A user who is listed elsewhere, or in a container nowhere, has a group of the same number to themselves.
+  if (groups.length === 0) return trusted.has(gid) && gid === ownGroup();
   const named = groups.flatMap(([, , , names = '']) => names.split(',').filter(Boolean));
   const uidOf = (name) => Number(users.find(([user]) => user === name)?.[2]);
   const primary = users.filter(([, , , id]) => Number(id) === gid).map(([, , uid]) => Number(uid));
@@ -393,7 +399,8 @@ function entriesOf(folder) {
  */
 function problemBelow(root, isPackage = false) {
   const packages = `${root}/node_modules`;
-  const left = [root];
+  // git's settings name programs that it runs.
+  const left = [root, `${root}/.git/config`];
   for (let place = left.pop(); place !== undefined; place = left.pop()) {
     const stats = lstatSync(place, { throwIfNoEntry: false });
     // Another command may remove its temporary files meanwhile.

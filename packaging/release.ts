@@ -10,7 +10,7 @@ import { inTemporaryFolder } from '../lib/files.ts';
 import {
   buildFlags,
   compileK6,
-  findGo,
+  goCompiler,
   goEnvironment,
   hashOfSources,
   k6Package,
@@ -54,7 +54,7 @@ export async function makeRelease(
   const { version } = manifestOf(projectRoot);
   rmSync(into, { recursive: true, force: true });
   mkdirSync(into, { recursive: true });
-  const go = (await findGo(thisMachine())).binary;
+  const go = await goCompiler(thisMachine());
   const programs: Parameters<typeof bill>[1][number][] = [];
   await inTemporaryFolder('bakeoff-release-', async (folder) => {
     for (const architecture of built) {

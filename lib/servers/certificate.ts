@@ -25,8 +25,8 @@ export async function machineCertificate(
   const file = fileOn(machine);
   const folder = dirname(file);
   return inOwnFolder(folder, 'the certificate for TLS', signal, async () => {
-    if (await isValid(file)) return file;
     makeOwnFolder(folder);
+    if (await isValid(file)) return file;
     await withLock(join(folder, 'lock'), signal, async () => {
       // Another process may have made it meanwhile.
       if (!(await isValid(file))) await make(file, machine, signal);

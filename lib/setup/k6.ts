@@ -146,13 +146,13 @@ export async function lookForK6(
   const go = await findGo(machine);
   const path = await k6Path(machine, go);
   const isThere = await isWholeBuild(path);
-  requireOwn(isThere ? [path] : [machine.bakeoffFolder], 'BAKEOFF_HOME', whoMayMake);
+  requireOwn(isThere ? [path] : [machine.bakeoffFolder], 'a k6', 'BAKEOFF_HOME', whoMayMake);
   if (!isThere && !machine.mayInstall)
     throw new UserError(
       'k6 is not built yet, and nothing may be installed or built: leave out --no-install and BAKEOFF_INSTALL=no once, or set K6_BIN to a k6 with k6/x/loadgen in it',
     );
   if (!isThere) {
-    requireOwn(go.caches, 'GOCACHE and GOMODCACHE', whoMayPut);
+    requireOwnCaches(go);
     return { path, build: (signal) => build(machine, go, path, signal) };
   }
   // The builds used last are kept. Another user cannot set the time.
@@ -160,13 +160,31 @@ export async function lookForK6(
   return { path };
 }
 
-/** Throws UserError if other users may change what is run or built from. @param variables that name other folders */
-function requireOwn(paths: readonly string[], variables: string, whoMay: typeof whoMayMake): void {
+/** The path of the Go to compile with. Throws UserError if there is none, or if others may put compiled code into its caches. */
+export async function goCompiler(machine: Machine): Promise<string> {
+  const go = await findGo(machine);
+  requireOwnCaches(go);
+  return go.binary;
+}
+
+const requireOwnCaches = ({ caches }: Go): void =>
+  requireOwn(caches, 'compiled code', 'GOCACHE and GOMODCACHE', (cache) =>
+    // Others may make files in a sticky folder.
+    whoMayPut(join(cache, 'file')),
+  );
+
+/** Throws UserError if other users may change what is run or built from. @param what it is. @param variables that name other folders */
+function requireOwn(
+  paths: readonly string[],
+  what: string,
+  variables: string,
+  whoMay: typeof whoMayMake,
+): void {
   for (const path of paths.filter(isAbsolute)) {
     const problem = whoMay(path);
     if (problem !== undefined)
       throw new UserError(
-        `others may put a k6 of theirs into ${path}: ${problem}; name folders of your own in ${variables}`,
+        `others may put ${what} of theirs into ${path}: ${problem}; name folders of your own in ${variables}`,
       );
   }
 }

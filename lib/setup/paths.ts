@@ -1,7 +1,8 @@
+import { existsSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { basename, dirname, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { whoMayMake } from '../../bin/trust.mjs';
+import { whoMayMake, whoMayWrite } from '../../bin/trust.mjs';
 import { UserError } from '../errors.ts';
 import { userUmask } from '../files.ts';
 
@@ -19,7 +20,10 @@ export const bakeoffFolder = process.env.BAKEOFF_HOME
   ? fromCallersFolder(process.env.BAKEOFF_HOME)
   : usualFolder();
 
-/** Closes new files to changes by others. Throws UserError if root's folder could get a program of theirs. */
+/**
+ * Closes new files to changes by others. Root's programs get bakeoff's folder as HOME if others may put files into root's, as settings of
+ * docker and kubectl name programs that these run. Throws UserError if bakeoff's folder could get a program of others too.
+ */
 export function requireOwnHome(): void {
   process.umask(userUmask | 0o022);
   if (process.geteuid?.() !== 0) return;
@@ -28,6 +32,8 @@ export function requireOwnHome(): void {
     throw new UserError(
       `root keeps no programs in ${bakeoffFolder}: ${problem}; name another folder in BAKEOFF_HOME`,
     );
+  const home = homedir();
+  if (existsSync(home) && whoMayWrite(home) !== undefined) process.env.HOME = bakeoffFolder;
 }
 
 function usualFolder(): string {

@@ -20,6 +20,7 @@ import { foldersOf, helper, onPath, refusalForRoot } from '../../bin/trust.mjs';
 import { run } from '../../lib/process.ts';
 import { makeOwnFolder, makePrivateFolder } from '../../lib/files.ts';
 import {
+  goCompiler,
   goEnvironment,
   hashOfSources,
   k6Package,
@@ -30,7 +31,7 @@ import {
 import { find, leftOutOfPath, thisMachine } from '../../lib/setup/machine.ts';
 import { bundledForK6 } from '../../lib/runner/k6.ts';
 import { openScope } from '../../lib/servers/scope.ts';
-import { projectRoot } from '../../lib/setup/paths.ts';
+import { bakeoffFolder, projectRoot, requireOwnHome } from '../../lib/setup/paths.ts';
 import { source, testMachine } from '../fixtures/machine.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
 import { start } from '../fixtures/node-process.ts';
@@ -216,6 +217,11 @@ describe('a checkout', () => {
     chmodSync(join(root, 'lib'), 0o777);
     expect(says()).toMatch(/^root does not .*: every user may write to \S+\/lib, .*\n$/);
     chmodSync(join(root, 'lib'), 0o755);
+    mkdirSync(join(root, '.git'));
+    writeFileSync(join(root, '.git/config'), '');
+    chmodSync(join(root, '.git/config'), 0o666);
+    expect(says()).toMatch(/^root does not .*: every user may write to \S+\/\.git\/config, .*\n$/);
+    rmSync(join(root, '.git'), { recursive: true });
     chownSync(join(root, 'bin'), stranger, stranger);
     expect(says()).toMatch(/^root does not .*: \S+\/bin belongs to user 12345, .*\n$/);
     expect(says({ SUDO_UID: String(stranger) })).toEqual(isAccepted);
@@ -471,6 +477,19 @@ describe('k6', () => {
     return { machine, path };
   }
 
+  asRoot('and other Go programs are not compiled with caches of others', async () => {
+    const machine = testMachine();
+    source(machine, 'go.mod', 'module tiny\n\ngo 1.21\n');
+    const cache = newFolder();
+    const go = join(machine.binFolder, 'go');
+    writeFileSync(go, `#!/bin/sh\nprintf 'go1.26\\namd64\\n${cache}\\n\\n'\n`, { mode: 0o755 });
+    expect(await goCompiler(machine)).toBe(go);
+    chmodSync(cache, 0o1777);
+    await expect(goCompiler(machine)).rejects.toThrow(
+      `others may put compiled code of theirs into ${cache}: others may write to ${cache}; name folders of your own in GOCACHE and GOMODCACHE`,
+    );
+  });
+
   asRoot('of another user is not run', async () => {
     const { machine, path } = await kept();
     expect(await lookForK6(machine)).toEqual({ path });
@@ -531,6 +550,37 @@ describe('k6', () => {
     expect(thisMachine().packageFolders).toEqual([]);
   });
 });
+
+asRoot('programs of root get no HOME into which others may put files', () => {
+  const home = newFolder();
+  const mask = process.umask();
+  onTestFinished(() => void process.umask(mask));
+  vi.stubEnv('HOME', home);
+  requireOwnHome();
+  expect(process.env['HOME']).toBe(home);
+  chmodSync(home, 0o1777);
+  requireOwnHome();
+  expect(process.env['HOME']).toBe(bakeoffFolder);
+});
+
+asRoot.each([
+  [stranger, ''],
+  [stranger + 1, `the members of group ${stranger + 1} may write to `],
+])(
+  "a user's group that is listed nowhere is theirs if it has their number: %i",
+  (group, problem) => {
+    const folder = newFolder();
+    chmodSync(join(folder, '..'), 0o755);
+    chownSync(folder, stranger, group);
+    chmodSync(folder, 0o775);
+    const trust = pathToFileURL(join(projectRoot, 'bin/trust.mjs')).href;
+    const script = `import { whoMayChange } from ${JSON.stringify(trust)}; console.log(whoMayChange(process.argv[1]))`;
+    const node = [process.execPath, '--input-type=module', '-e', script, folder];
+    const becomes = [`--reuid=${stranger}`, `--regid=${group}`, '--clear-groups', '--'];
+    const { stdout } = spawnSync(helper('setpriv'), [...becomes, ...node], { encoding: 'utf8' });
+    expect(stdout).toBe(problem === '' ? 'undefined\n' : `${problem}${folder}\n`);
+  },
+);
 
 test('a stopped process ends with a killed bakeoff', async () => {
   const script = `

@@ -13,7 +13,7 @@ import type {
   Page,
 } from '../../scenario/model.ts';
 import { shellWord } from '../../scenario/load/shell-words.ts';
-import { findGo, goEnvironment } from '../../setup/k6.ts';
+import { goCompiler, goEnvironment } from '../../setup/k6.ts';
 import type { Machine } from '../../setup/machine.ts';
 import { projectRoot } from '../../setup/paths.ts';
 import { chanceMs, latencyMs, type PoissonQueue } from './queue.ts';
@@ -73,7 +73,7 @@ export async function buildServer(
 ): Promise<string> {
   const program = join(folder, 'known-server');
   const { code, stderr } = await run({
-    command: (await findGo(machine)).binary,
+    command: await goCompiler(machine),
     args: ['build', '-trimpath', '-buildvcs=false', '-o', program, '.'],
     cwd: serverSources,
     env: goEnvironment(machine.env),

@@ -41,7 +41,8 @@ const unusedDays = 30;
  * @param folder agent-… or k6-…, or a folder below it
  */
 export function keepScript(folder: string, name: string, bytes: number): string {
-  return `c="\${XDG_CACHE_HOME:-$HOME/.cache}/bakeoff"
+  return `umask 077
+c="\${XDG_CACHE_HOME:-$HOME/.cache}/bakeoff"
 d="$c/${folder}"
 touch -c "$c/${folder.split('/')[0]}" 2>/dev/null
 if ! [ -f "$d/${name}" ]; then

@@ -166,7 +166,8 @@ async function begin(
     writeHolder(lock, process.pid);
     const files = writeGrafanaFiles(folder, port, influx);
     const command = commandOf(program, folder, files.config, cpus);
-    const options = { ...command, env: withoutVariables(env, 'GF_') };
+    // docker's client ends its container on TERM.
+    const options = { ...command, env: withoutVariables(env, 'GF_'), orphanedBy: 'TERM' as const };
     return { files, child: await startLogged(options, logFile, 'w', lock) };
   } finally {
     closeSync(lock);
