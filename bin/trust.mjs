@@ -125,9 +125,12 @@ function problemOf(place, stats, inShared = false) {
   // In a sticky folder nobody may replace files of others.
   if (stats.isSymbolicLink() || (stats.isDirectory() && (mode & 0o1000) !== 0)) return undefined;
   if ((mode & 0o002) !== 0) return `every user may write to ${place}`;
-  if ((mode & 0o020) !== 0 && !isPrivateGroup(gid))
-    return `the members of group ${gid} may write to ${place}`;
-  return undefined;
+  if ((mode & 0o020) === 0 || isPrivateGroup(gid)) return undefined;
+  const who =
+    gid === 0
+      ? 'members of group 0, or of its access control list,'
+      : `the members of group ${gid}`;
+  return `${who} may write to ${place}`;
 }
 
 const missing = new Set(['ENOENT', 'ENOTDIR']);

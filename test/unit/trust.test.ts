@@ -16,7 +16,7 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { describe, expect, it, onTestFinished, test, vi } from 'vitest';
-import { foldersOf, helper, onPath, refusalForRoot } from '../../bin/trust.mjs';
+import { foldersOf, helper, onPath, refusalForRoot, whoMayChange } from '../../bin/trust.mjs';
 import { run } from '../../lib/process.ts';
 import { makeOwnFolder, makePrivateFolder } from '../../lib/files.ts';
 import {
@@ -66,6 +66,9 @@ describe('PATH', () => {
     chownSync(group, 0, stranger);
     // The mode of a folder with an access control list is like this.
     const roots = ownedBy('roots', 0, 0o775);
+    expect(whoMayChange(roots)).toBe(
+      `members of group 0, or of its access control list, may write to ${roots}`,
+    );
     const missing = join(own, 'missing');
     const madeByOthers = join(ownedBy('sticky', 0, 0o1777), 'missing');
     const circle = join(folder, 'circle');
