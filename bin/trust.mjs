@@ -402,8 +402,10 @@ function entriesOf(folder) {
  */
 function problemBelow(root, isPackage = false) {
   const packages = `${root}/node_modules`;
-  // git's settings name programs that it runs.
-  const left = [root, `${root}/.git/config`];
+  const left = [root];
+  // git's settings name programs that it runs. In a work tree .git is a file.
+  const settings = `${root}/.git/config`;
+  if (existsSync(settings)) left.push(settings);
   for (let place = left.pop(); place !== undefined; place = left.pop()) {
     const stats = lstatSync(place, { throwIfNoEntry: false });
     // Another command may remove its temporary files meanwhile.

@@ -59,6 +59,7 @@ describe('a checkout', () => {
     chmodSync(join(root, '.git/config'), 0o666);
     expect(says()).toMatch(/^root does not .*: every user may write to \S+\/\.git\/config, .*\n$/);
     rmSync(join(root, '.git'), { recursive: true });
+    writeFileSync(join(root, '.git'), 'gitdir: elsewhere');
     chownSync(join(root, 'bin'), stranger, stranger);
     expect(says()).toMatch(/^root does not .*: \S+\/bin belongs to user 12345, .*\n$/);
     expect(says({ SUDO_UID: String(stranger) })).toEqual(isAccepted);
