@@ -112,7 +112,7 @@ func (l *loop) begin() {
 	l.startAll()
 }
 
-// isProbed tells whether probing is over, with so many requests ended after this time: a slow server answers one at least.
+// isProbed tells whether probing is over, with so many requests ended after this time. One answer of a slow server is enough.
 func isProbed(ended, waited int64) bool {
 	return ended >= probeRequests || ended > 0 && waited >= probeLimit || waited >= longestProbe
 }
@@ -330,14 +330,13 @@ type reach struct {
 	unreached    int   // unreached slots have ended none.
 	lastProgress int64 // when one of these last got further, such as by a handshake
 	arrived      bool  // Other loops need not wait for this one.
-	hasFirst     bool  // One slot or more is reached.
-	// first is the patience until the first slot is reached, later the one from then on.
-	first, later int64
+	patience     int64
+	later        int64 // the least patience once a slot is reached; 0 from then on
 }
 
 // newReach waits for so many slots: for firstPatience and reachPatience, unless the options say otherwise.
 func newReach(slots int, patience time.Duration) reach {
-	return reach{unreached: slots, first: int64(cmp.Or(patience, firstPatience)), later: int64(cmp.Or(patience, reachPatience))}
+	return reach{unreached: slots, patience: int64(cmp.Or(patience, firstPatience)), later: int64(cmp.Or(patience, reachPatience))}
 }
 
 // progress notes that a slot without a response got further. That restarts the patience.
@@ -345,9 +344,8 @@ func (r *reach) progress(clock int64) { r.lastProgress = clock }
 
 // reached notes the first response or error of a slot. It tells whether that was the last slot.
 func (r *reach) reached(clock int64) (isLast bool) {
-	if !r.hasFirst {
-		r.hasFirst = true
-		r.later = max(r.later, 2*(clock-r.lastProgress))
+	if r.later > 0 {
+		r.patience, r.later = max(r.later, 2*(clock-r.lastProgress)), 0
 	}
 	r.lastProgress = clock
 	r.unreached--
@@ -356,11 +354,7 @@ func (r *reach) reached(clock int64) (isLast bool) {
 
 // arrives is true once: when all slots are reached, or are waited for no longer. began is the turn's begin.
 func (r *reach) arrives(clock, began int64) bool {
-	patience := r.first
-	if r.hasFirst {
-		patience = r.later
-	}
-	if r.arrived || r.unreached > 0 && clock <= min(r.lastProgress+patience, began+longestReach) {
+	if r.arrived || r.unreached > 0 && clock <= min(r.lastProgress+r.patience, began+longestReach) {
 		return false
 	}
 	r.arrived = true
