@@ -19,6 +19,11 @@ const patience = 20;
 const warmupPatience = 10;
 /** Limit for a window in turns, with the ramps and drains of a server that waits, as a multiple of the window. */
 const turnsPatience = 5;
+/**
+ * Limit for the answers that the engine awaits beside window and warm-up: seven of 5 s, with a margin. They are the first one, those of all
+ * connections, of the drain after the warm-up, of the ramp (three) and of the drain after the window.
+ */
+const slowAnswersSeconds = 40;
 
 /** A load in steps multiplies a seed by their number, which must stay exact. */
 const mostSeeds = 2 ** 40;
@@ -122,7 +127,7 @@ function longestPhaseSeconds({ load, page, enclosure }: PlannedVariant): number 
     durationSeconds === undefined
       ? patience * expectedSeconds(load, page, enclosure)
       : warmupPatience * warmupSeconds + turnsPatience * durationSeconds;
-  return seconds + warmupLimitSeconds + timeoutSeconds;
+  return seconds + Math.max(warmupLimitSeconds, slowAnswersSeconds) + timeoutSeconds;
 }
 
 /**

@@ -96,8 +96,8 @@ test('a plan gives k6 the options of the engine, tags and a maximum duration', (
   expect(loadPlanOf(plan, targets)).toEqual({
     scenario: 'nginx-open-file-cache',
     tags: { run: 'run', round: '3' },
-    // For both sides: ten times the warm-up with its limit, five times the window, and the time-out; plus 10 s.
-    maxDurationSeconds: 104,
+    // For both sides: ten times the warm-up, five times the window, 40 s for slow answers, and the time-out; plus 10 s.
+    maxDurationSeconds: 124,
     phases: [
       {
         sides: [side(0, 'workers'), side(1, 'open-file-cache')],
