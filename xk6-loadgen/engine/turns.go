@@ -196,6 +196,9 @@ func (r *run) turn(length time.Duration, part float64) {
 	}
 	s.turn.countFrom.Store(0)
 	s.turn.countTo.Store(0)
+	if !s.alone {
+		s.bookIdle() // Before connections are opened again, which is work of this side's load
+	}
 	s.cpu.restart()
 	s.gate.close(r.running)
 	for _, l := range r.loops {
@@ -230,7 +233,7 @@ func (r *run) turn(length time.Duration, part float64) {
 	} else {
 		s.awaitIdle()
 	}
-	s.readServer(true)
+	s.bookTurn()
 }
 
 // beginTurn begins the turn for all loops of the side; the last one that is ready calls it. opens: the turn opens the window.
@@ -240,7 +243,7 @@ func (s *shared) beginTurn(opens bool) {
 		s.turn.steadyFrom, s.turn.sliceEnd = s.turn.began, never
 		return
 	}
-	s.readServer(false)
+	s.server.answered = s.answered()
 	if s.turn.ramp == 0 {
 		s.enterCPU()
 	}
@@ -261,21 +264,30 @@ func (s *shared) beginTurn(opens bool) {
 	}
 }
 
-// readServer books the server's CPU time since the last reading: to the side's own turn, or to the time of the others'.
-func (s *shared) readServer(isOwnTurn bool) {
+// bookIdle books the CPU time that the server used since its last turn.
+func (s *shared) bookIdle() {
 	u := &s.server
-	used, at, answered := u.processes.CPU(), s.now(), int64(0)
+	used, at := u.processes.CPU(), s.now()
+	u.idle += used - u.last
+	u.idleTime += at - u.lastAt
+	u.last, u.lastAt = used, at
+}
+
+// bookTurn books the CPU time that the server used in the turn that ends.
+func (s *shared) bookTurn() {
+	u := &s.server
+	used, answered := u.processes.CPU(), s.answered()
+	u.own += used - u.last
+	u.ownAnswered += answered - u.answered
+	u.last, u.lastAt, u.answered = used, s.now(), answered
+}
+
+// answered is the number of responses by the begin or end of the turn.
+func (s *shared) answered() (count int64) {
 	for _, l := range s.loops {
-		answered += l.turn.answered
+		count += l.turn.answered
 	}
-	if isOwnTurn {
-		u.own += used - u.last
-		u.ownAnswered += answered - u.answered
-	} else {
-		u.idle += used - u.last
-		u.idleTime += at - u.lastAt
-	}
-	u.last, u.lastAt, u.answered = used, at, answered
+	return count
 }
 
 // figures are of the window. turns is nil for a load that is alone, cpu where the server's processes are not known.

@@ -3,6 +3,7 @@ package engine
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
 	"fmt"
 	"net"
 	"os"
@@ -31,8 +32,13 @@ func TestAsServer(t *testing.T) {
 		answer = worksAfter(answer)
 	case holdsMemory:
 		answer = holding(answer)
+	case closesIdle:
+		answer = closingIdle(answer)
 	}
 	s := serve(t, answer)
+	if os.Getenv(serverVariable) == closesIdle {
+		s.url = strings.Replace(s.url, "http:", "https:", 1)
+	}
 	fmt.Println("serving " + s.url)
 	bufio.NewReader(os.Stdin).ReadByte()
 }
@@ -55,6 +61,31 @@ func holding(answer func(*testServer, net.Conn)) func(*testServer, net.Conn) {
 		defer syscall.Munmap(held)
 		answer(s, c)
 	}
+}
+
+// closesIdle is a TLS server that closes a connection which is idle for 40 ms.
+const closesIdle = "closes"
+
+func closingIdle(answer func(*testServer, net.Conn)) func(*testServer, net.Conn) {
+	config := serverTLS(rsaKey)
+	config.SessionTicketsDisabled = true
+	return func(s *testServer, c net.Conn) {
+		over := tls.Server(c, config)
+		if over.Handshake() == nil {
+			answer(s, &idling{over, 40 * time.Millisecond})
+		}
+	}
+}
+
+// idling is a connection whose reads end after a while.
+type idling struct {
+	net.Conn
+	most time.Duration
+}
+
+func (i *idling) Read(p []byte) (int, error) {
+	i.Conn.SetReadDeadline(time.Now().Add(i.most))
+	return i.Conn.Read(p)
 }
 
 // worksAfterwards is a server that uses up CPU time for each connection's bytes after its answer, 20 ms behind at most.

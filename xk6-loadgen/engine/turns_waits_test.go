@@ -246,6 +246,23 @@ func TestWorkAfterTheAnswersIsThatOfTheTurn(t *testing.T) {
 	})
 }
 
+func TestWorkForConnectionsThatAreOpenedAgainIsNotIdle(t *testing.T) {
+	urlA, a := serverProcessThat(t, closesIdle)
+	urlB, b := serverProcess(t)
+	sides := []Side{{Options: options(urlA), CPUOf: []int{a}}, {Options: options(urlB), CPUOf: []int{b}}}
+	for i := range sides {
+		sides[i].Duration, sides[i].Warmup, sides[i].Connections = time.Second, 100*time.Millisecond, 20
+		sides[i].TLS.InsecureSkipVerify = true
+	}
+	tried(t, func() string {
+		a := alternate(t, 80*time.Millisecond, sides...)[0]
+		if cpu := a.ServerCPU; a.Responses[0] == 0 || cpu.IdleShare > 0.03 {
+			return fmt.Sprintf("%d answers, %+v", a.Responses[0], cpu)
+		}
+		return ""
+	})
+}
+
 func TestTheServersCPUIsThatOfTheWindow(t *testing.T) {
 	url, pid := serverProcess(t)
 	side := Side{Options: options(url), CPUOf: []int{pid}}
