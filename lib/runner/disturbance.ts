@@ -8,7 +8,7 @@ import { warning } from '../report/warnings/run.ts';
 import { isOwn } from '../scenario/variants.ts';
 import type { Answer, RunningServer } from '../servers/index.ts';
 import type { LogAlarms } from '../servers/lifecycle.ts';
-import { Disturbance, OwnQuota, RoundFailure } from './failures.ts';
+import { Disturbance, TurnsMeet, RoundFailure } from './failures.ts';
 import type { PlannedVariant } from './plan.ts';
 import { windowOf, type UsageSample, type UsageWindow } from './samples.ts';
 import type { Measurement } from './under-load.ts';
@@ -101,20 +101,27 @@ function throttlingIn(
   return `a CPU quota held the run back for ${scaledTime(ms)} during the load (${quotas}): take the quota away (docker run --cpus, a pod's limits.cpu), or give it more than the cores that bakeoff uses`;
 }
 
+/** From this share of a core on, what a server does in the turns of others shows in their figures. */
+const mostOutOfTurn = 0.01;
+
 /**
- * Requires of sides in turns that no CPU quota of a server's own held one back: it would recover in the turns of others. A quota of a
- * server that is loaded alone is part of what it can do. @throws OwnQuota
+ * Requires of sides in turns that the turns of one say nothing on another. A CPU quota that held a server back would recover in the turns
+ * of others. A server that works when it has no requests, such as one that polls, takes that time from the others, and they pay for its
+ * jobs. Of a server that is loaded alone, both are part of what it can do. @throws TurnsMeet
  */
-export function requireNoQuotaInTurns(sides: readonly SideInTurns[]): void {
+export function requireSeparateTurns(sides: readonly SideInTurns[]): void {
   if (sides.length < 2) return;
   const variants = new Set(sides.map(({ planned }) => planned.variant.name));
   for (const { planned, samples, phases } of sides) {
+    const { name } = planned.variant;
     for (const phase of phases) {
       const window = windowOf(phase, planned.load);
       const ms = throttledMs(samples, window, (sample) => sample.quotaThrottledMs);
-      if (ms === undefined) continue;
-      const quota = `${scaledTime(ms)} (${samples.at(-1)?.quotas})`;
-      throw new OwnQuota(warning.quotaInTurns(planned.variant.name, quota), variants);
+      const quota = `${scaledTime(ms ?? 0)} (${samples.at(-1)?.quotas})`;
+      if (ms !== undefined) throw new TurnsMeet(warning.quotaInTurns(name, quota), variants);
+      const share = phase.idleCpuShare ?? 0;
+      if (share > mostOutOfTurn)
+        throw new TurnsMeet(warning.worksOutOfTurn(name, percent(share)), variants);
     }
   }
 }

@@ -18,8 +18,8 @@ export class StillCold extends RoundFailure {
   }
 }
 
-/** A CPU quota of a server's own held it back in its turns, and recovers in those of others: its group leaves turns. */
-export class OwnQuota extends RoundFailure {
+/** The turns of one side change the figures of another: its group leaves turns, so that one server is alive at a time. */
+export class TurnsMeet extends RoundFailure {
   /** The group's variants. */
   readonly variants: ReadonlySet<string>;
 

@@ -22,7 +22,7 @@ import {
   type RunningServer,
 } from '../servers/index.ts';
 import { alarmsIn, type LogAlarms } from '../servers/lifecycle.ts';
-import { bodyRatioOf, requireNoQuotaInTurns, requireSampled, requireSound } from './disturbance.ts';
+import { bodyRatioOf, requireSeparateTurns, requireSampled, requireSound } from './disturbance.ts';
 import type { Enclosure } from './enclosure.ts';
 import { openOwnLoopback } from './own-loopback.ts';
 import { asRoundFailure, StillCold } from './failures.ts';
@@ -89,7 +89,7 @@ async function groupRound(
     // All sides are checked before any samples are stored.
     const phases = phasesOfAll(context, stages, measured);
     requireWarm(stages, phases);
-    requireNoQuotaInTurns(
+    requireSeparateTurns(
       stages.map(({ planned }, side) => ({
         planned,
         samples: (measured[side] as Measurement).samples,

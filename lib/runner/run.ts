@@ -9,7 +9,7 @@ import { counts } from '../format.ts';
 import { sharesCores } from '../machine/cores.ts';
 import { buildResult } from './build-result.ts';
 import { coldNotes } from './make-plan.ts';
-import { Disturbance, OwnQuota, RoundFailure, StillCold } from './failures.ts';
+import { Disturbance, TurnsMeet, RoundFailure, StillCold } from './failures.ts';
 import {
   apart,
   portsTaken,
@@ -272,7 +272,7 @@ class Rounds {
       if (!(error instanceof RoundFailure)) throw error;
       this.#steps = [];
       if (error instanceof StillCold) await this.#lengthenWarmups(error);
-      else if (error instanceof OwnQuota) await this.#loadAlone(error.variants);
+      else if (error instanceof TurnsMeet) await this.#loadAlone(error.variants);
       else this.#countFailure(error, place);
       return error;
     }

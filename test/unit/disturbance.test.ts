@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import type { Phase } from '../../lib/result/result.ts';
 import {
   bodyRatioOf,
-  requireNoQuotaInTurns,
+  requireSeparateTurns,
   requireSampled,
   requireSound,
 } from '../../lib/runner/disturbance.ts';
@@ -113,7 +113,7 @@ test('a quota of a server of its own ends turns, and belongs to a server that is
   const sides =
     (...monotonicMs: [number, number][]) =>
     () =>
-      requireNoQuotaInTurns(
+      requireSeparateTurns(
         monotonicMs.map((times, index) => ({
           planned: plannedOf('ab'[index] as string),
           samples: index === 0 ? samples : [],
@@ -127,6 +127,23 @@ test('a quota of a server of its own ends turns, and belongs to a server that is
   expect(sides([2000, 3000], held)).not.toThrow();
   expect(sides(held)).not.toThrow();
   expectFound({ samples, of: { monotonicMs: held } }, undefined);
+});
+
+test('a server that works in the turns of others ends turns', () => {
+  const sides =
+    (...shares: (number | null)[]) =>
+    () =>
+      requireSeparateTurns(
+        shares.map((idleCpuShare, index) => ({
+          planned: plannedOf('ab'[index] as string),
+          samples: [],
+          phases: [phase({ requests: 1, idleCpuShare })],
+        })),
+      );
+  expect(sides(0.009, 0.52)).toThrow('b uses 52 % of a core in the turns of others');
+  expect(sides(0.009, 0.009)).not.toThrow();
+  expect(sides(null, null)).not.toThrow();
+  expect(sides(0.52)).not.toThrow();
 });
 
 /** A phase with this gap, p99 latency and p50 of the first byte, in milliseconds. */

@@ -1,7 +1,7 @@
 // When a run ends.
 import { expect, onTestFinished, test, vi } from 'vitest';
 import type { PlanOptions } from '../../lib/runner/make-plan.ts';
-import { Disturbance, OwnQuota, StillCold } from '../../lib/runner/failures.ts';
+import { Disturbance, TurnsMeet, StillCold } from '../../lib/runner/failures.ts';
 import { roundsOf, runOf } from '../fixtures/made-up-run.ts';
 
 const clear = [2110, 2140, 2100, 2129, 2121, 2150];
@@ -81,7 +81,7 @@ test.each<[string, [number, number], RegExp]>([
 });
 
 test('sides are loaded one after the other once a quota of a server held it back in its turns', async () => {
-  const held = new OwnQuota('held back', new Set(['workers', 'open-file-cache']));
+  const held = new TurnsMeet('held back', new Set(['workers', 'open-file-cache']));
   const { result, lines, groups } = await runOf([500, held, ...clear]);
   expect(lines).toEqual(['round 1 is dropped and repeated: held back']);
   expect(roundsOf(result)).toEqual([3, 4, 5, 6]);

@@ -269,32 +269,17 @@ test('a load that is to resume TLS sessions and resumes none says why', () => {
 const warningsWith = (included: string, ...variants: MeasuredVariant[]) =>
   summarise(facts, variants).warnings.filter((text) => text.includes(included));
 
-test("a server's CPU use while idle is reported above 1 % of a core", () => {
-  const idle = (...shares: (number | null)[]) => {
-    const phases = shares.map((idleCpuShare) => phase({ requests: 1000, idleCpuShare }));
-    return warningsWith('while it is not loaded', variant('workers', phases));
-  };
-  expect(idle(0.03, 0.5, 0.029, null)).toEqual([
-    expect.stringMatching(/^workers uses 3\.0 % of a core while it is not loaded, /),
-  ]);
-  expect([idle(0.01, 0.01), idle(null, null)]).toEqual([[], []]);
-});
-
 test('equal notes of several variants are merged', () => {
-  const of = (name: string, idleCpuShare: number, gain: number) =>
+  const of = (name: string, gain: number) =>
     variant(name, [
       phase({
         requests: 1000,
-        idleCpuShare,
         continuous: { ...continuousEnd, warmupSeconds: gain, gain },
       }),
     ]);
-  const all = [of('a', 0.02, 2), of('b', 0.001, 1), of('c', 0.04, 1.5)];
+  const all = [of('a', 2), of('b', 1), of('c', 1.5)];
   expect(warningsWith('still got faster', ...all)).toEqual([
     'a and c still got faster under load: warm-ups took up to 2.0 s, in which requests/s rose to up to 2.0 times (--warmup 0 measures them cold)',
-  ]);
-  expect(warningsWith('loaded, which slows', ...all)).toEqual([
-    'a and c use up to 4.0 % of a core each while they are not loaded, which slows all sides alike: alone, each would be up to that much slower against the others',
   ]);
 });
 

@@ -55,7 +55,6 @@ export function warningsOf(
     ...pauseTexts(variants, comparisons),
     ...noiseWarnings(facts, measured, comparisons),
     warmedWarning(variants),
-    idleWarning(variants),
     ...merged(variants.flatMap(variantWarnings), variants.length),
     ...overflowTexts(variants.map(overflowsOf)),
     oneTurn !== '' &&
@@ -237,28 +236,6 @@ function warmUpOf({ name, rounds }: VariantResult) {
   const gain = median(longer.map((end) => end.gain));
   const isLong = seconds >= longWarmupSeconds || gain >= muchGained;
   return isLong ? { name, seconds, gain } : undefined;
-}
-
-/** From this share of a core on, a server's CPU time without load shows in the ratios. */
-const idleMatters = 0.01;
-
-/** A single warning for all variants that use CPU time during other sides' turns. */
-function idleWarning(variants: readonly VariantResult[]): string | false {
-  const busy: string[] = [];
-  let most = 0;
-  for (const { name, rounds } of variants) {
-    const shares = phasesIn(rounds).flatMap(({ idleCpuShare }) => idleCpuShare ?? []);
-    const share = shares.length === 0 ? 0 : median(shares);
-    if (share > idleMatters) {
-      busy.push(name);
-      most = Math.max(most, share);
-    }
-  }
-  if (busy.length === 0) return false;
-  const names = enumeration(busy);
-  if (busy.length === 1)
-    return `${names} uses ${percent(most)} of a core while it is not loaded, which slows all sides alike: alone, it would be up to that much slower against the others`;
-  return `${names} use up to ${percent(most)} of a core each while they are not loaded, which slows all sides alike: alone, each would be up to that much slower against the others`;
 }
 
 /** "for up to 3.20 s in rounds 2 and 4"; '' if it did in none. */

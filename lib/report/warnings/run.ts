@@ -17,6 +17,8 @@ export const warning = {
     `${variant}: requests/s in turns against continuous load are ${effect(ratio.ratio, ratio.interval)}, as where a rate limit or a quota recovers during the turns of others; so ${counts(rounds, 'round')} were dropped and the sides loaded one after the other: the machine's noise is in their ratios`,
   quotaInTurns: (variant: string, quota: string) =>
     `a CPU quota of its own held ${variant} back for ${quota}, and it recovers in the turns of others; so the sides are loaded one after the other: the machine's noise is in their ratios`,
+  worksOutOfTurn: (variant: string, share: string) =>
+    `${variant} uses ${share} of a core in the turns of others, as servers that poll or have jobs of their own do; so the sides are loaded one after the other, each with no other server alive: the machine's noise is in their ratios`,
   turnsDiffer: (variant: string, ratio: RatioInterval) =>
     `${variant}: requests/s in turns against continuous load are ${effect(ratio.ratio, ratio.interval)}, and there was no time to load the sides one after the other: give more --max-time, and do not trust these figures`,
   serverAlarm: (variant: string, line: string) => `${variant}: the server's log says: ${line}`,

@@ -33,6 +33,7 @@ func answerOf(bodyBytes int) []byte {
 type server struct {
 	schedule schedule
 	cpu      work
+	polls    bool
 	epoll    int
 	listener int
 	began    time.Time
@@ -70,6 +71,9 @@ func main() {
 	body := flag.Int("body", 612, "bytes of an answer's body")
 	after := flag.Duration("after", 0, "CPU time after each answer, whenever nobody asks")
 	backlog := flag.Duration("backlog", 10*time.Millisecond, "CPU time of -after that may be left undone")
+	poll := flag.Bool("poll", false, "it asks for requests again and again, and never waits for them")
+	job := flag.Duration("job", 0, "CPU time of a job of its own, whether anybody asks or not: with -job-each")
+	jobEach := flag.Duration("job-each", time.Second, "time from a job's begin to the next one's")
 	fork := flag.Duration("fork", 0, "CPU time of a request, most of it in a child process that answers")
 	flag.String("name", "", "tells it apart from an equal one: a comparison of equal commands would have no verdict")
 	flag.Parse()
@@ -90,7 +94,8 @@ func main() {
 	if time.Now().UnixNano()/1000%2 == 1 {
 		before *= 1 + *modes
 	}
-	s.cpu = work{before: int64(before), drift: *drift, slowFor: int64(*slowFor), after: int64(*after), backlog: int64(*backlog), fork: int64(*fork)}
+	s.cpu = work{before: int64(before), drift: *drift, slowFor: int64(*slowFor), after: int64(*after), backlog: int64(*backlog), fork: int64(*fork), job: int64(*job), jobEach: int64(*jobEach)}
+	s.polls = *poll
 
 	// Requests do not allocate, and the garbage collector's threads would add CPU time.
 	debug.SetGCPercent(-1)
@@ -150,6 +155,10 @@ func (s *server) serve() error {
 			return err
 		}
 		now := s.now()
+		if s.polls {
+			s.cpu.begin() // What was spent on asking is nobody's
+		}
+		s.cpu.doJob(now)
 		for _, event := range events[:n] {
 			s.handle(event, now)
 			s.answerDue()
@@ -166,11 +175,14 @@ func (s *server) now() int64 { return int64(time.Since(s.began)) }
 
 // timeout returns the nanoseconds until the next scheduled work; -1 if there is none.
 func (s *server) timeout() int64 {
-	if s.cpu.owed > 0 {
+	if s.cpu.owed > 0 || s.polls {
 		return 0
 	}
 	if len(s.waiting) > 0 {
 		return max(0, s.waiting[0].due-s.now())
+	}
+	if s.cpu.job > 0 {
+		return max(0, s.cpu.nextJob-s.now())
 	}
 	return s.cpu.reapSoon()
 }

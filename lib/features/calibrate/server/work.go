@@ -15,6 +15,9 @@ type work struct {
 	after   int64
 	backlog int64
 	fork    int64
+	job     int64
+	jobEach int64
+	nextJob int64
 	// owed is pending work after responses.
 	owed int64
 	// account is the CPU time that the process should have used so far.
@@ -23,7 +26,7 @@ type work struct {
 	children children
 }
 
-// begin excludes the time before the first request.
+// begin excludes the time before.
 func (w *work) begin() { w.account = processCPU() }
 
 // spend adds to the account and spins until the process has used that much. CPU time used since the last call counts.
@@ -46,6 +49,15 @@ func (w *work) request(age int64) {
 		w.spend(w.before)
 	}
 	w.spend(w.before + int64(w.drift*float64(w.before)*slope(age)))
+}
+
+// doJob does the server's own job if it is due.
+func (w *work) doJob(now int64) {
+	if w.job == 0 || now < w.nextJob {
+		return
+	}
+	w.nextJob = now + w.jobEach
+	w.spend(w.job)
 }
 
 // slope rises from 0 to 1 and falls again, in 30 s.
