@@ -155,8 +155,8 @@ func (s *server) serve() error {
 			return err
 		}
 		now := s.now()
-		if s.polls {
-			s.cpu.begin() // What was spent on asking is nobody's
+		if s.polls && n == 0 {
+			s.cpu.begin() // Time in which nobody asked is no request's
 		}
 		s.cpu.doJob(now)
 		for _, event := range events[:n] {
