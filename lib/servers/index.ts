@@ -175,7 +175,7 @@ async function startPrepared(
     { processes, end, exceeded },
     isCommand,
   );
-  const listening = () => listeningOf(processes());
+  const listening = () => listeningOf(processes(), scratch.user?.uid);
   const origin = `${tls ? 'https' : 'http'}://${at.address}:${at.port}`;
   const asked = { ...check, origin, page: options.page, load: { protocol, ...options.load } };
   try {

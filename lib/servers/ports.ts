@@ -119,13 +119,17 @@ function isAt(socket: Address, { address, port }: Address): boolean {
 
 interface Listening extends Address {
   inode: string;
+  uid: number;
 }
 
-/** The TCP sockets on which processes of one network namespace listen. */
-export function listeningOf(pids: readonly (number | string)[]): Listening[] {
+/** The TCP sockets on which processes of one network namespace listen. @param user who has no other processes */
+export function listeningOf(pids: readonly (number | string)[], user?: number): Listening[] {
+  if (pids.length === 0) return [];
+  const sockets = listeningSockets(`/proc/${pids[0]}`);
+  // Root in a container may not see the descriptors of another user's processes (CAP_SYS_PTRACE).
+  if (user !== undefined) return sockets.filter(({ uid }) => uid === user);
   const inodes = new Set(pids.flatMap((pid) => socketsOf(`/proc/${pid}`)));
-  if (inodes.size === 0) return [];
-  return listeningSockets(`/proc/${pids[0]}`).filter(({ inode }) => inodes.has(inode));
+  return sockets.filter(({ inode }) => inodes.has(inode));
 }
 
 /** Throws UserError if others on the network can reach a socket, except at the server's own address. */
@@ -149,10 +153,12 @@ export function listeningSockets(folder: string): Listening[] {
   return ['tcp', 'tcp6']
     .flatMap((list) => textOf(`${folder}/net/${list}`).split('\n'))
     .flatMap((line) => {
-      const [, local = '', , state, , , , , , inode = ''] = line.trim().split(/\s+/);
+      const [, local = '', , state, , , , uid, , inode = ''] = line.trim().split(/\s+/);
       const [address = '', hexPort = ''] = local.split(':');
       if (state === listening)
-        return [{ address: addressText(address), port: parseInt(hexPort, 16), inode }];
+        return [
+          { address: addressText(address), port: parseInt(hexPort, 16), inode, uid: Number(uid) },
+        ];
       return [];
     });
 }

@@ -50,12 +50,24 @@ require('node:http').createServer((_, answer) => answer.end(String(held[0]))).li
   writeFileSync(join(configs, 'nghttpd.conf'), `--no-tls\n--htdocs=${www}\n8099\n`);
 }, 300_000);
 
-/** Runs compare in the folder of the configs, without a working perf. */
-function compare(line: string, ...args: string[]): ScenarioRun {
+/** Runs compare in the folder of the configs, without a working perf. @param before a command prefix */
+function compare(
+  line: string,
+  args: readonly string[] = [],
+  before: readonly string[] = [],
+): ScenarioRun {
   const allArgs = [...line.split(' '), ...args, ...short];
   const env = { ...home.env, INIT_CWD: configs, PERF_BIN: '/bin/false' };
-  return startCommand(['compare', ...allArgs], env);
+  return startCommand(['compare', ...allArgs], env, before);
 }
+
+/** What Docker leaves root in a container: no CAP_SYS_PTRACE, CAP_SYS_ADMIN and CAP_NET_ADMIN, among others. */
+const inContainer =
+  '-all,+chown,+dac_override,+fowner,+fsetid,+kill,+setgid,+setuid,+setpcap,+net_bind_service,+net_raw,+sys_chroot,+mknod,+audit_write,+setfcap';
+const asContained =
+  process.getuid?.() === 0
+    ? ['setpriv', `--bounding-set=${inContainer}`, '--inh-caps=-all', '--']
+    : [];
 
 test.skipIf(!existsSync(packaged))(
   "Debian's nginx.conf against a copy with one line changed, without edits",
@@ -107,10 +119,7 @@ test.skipIf(!existsSync(packaged))(
 
 test('--fail-if slower exits with 3; without perf only the cause is missing', async () => {
   const out = newOut();
-  const run = compare(
-    `fast.conf slow.conf --fail-if slower --why --json --out ${out}`,
-    ...largeLoad,
-  );
+  const run = compare(`fast.conf slow.conf --fail-if slower --why --json --out ${out}`, largeLoad);
   expect(await run.ended, run.stderr()).toBe(3);
   expect(run.stderr()).toContain('--fail-if slower: slow is slower than fast\n');
   const result = JSON.parse(run.stdout()) as ReturnType<typeof readResult>;
@@ -128,7 +137,7 @@ test('--fail-if slower exits with 3; without perf only the cause is missing', as
 });
 
 test('answers of different lengths are one table before the load and one sentence of the verdict', async () => {
-  const run = compare(`fast.conf slow.conf --rounds 2 --no-why --out ${newOut()}`, ...largeLoad);
+  const run = compare(`fast.conf slow.conf --rounds 2 --no-why --out ${newOut()}`, largeLoad);
   expect(await run.ended, run.stderr()).toBe(0);
   const [before, verdict] = run.stdout().split('\ncompare · ') as [string, string];
   const about = (text: string) =>
@@ -169,9 +178,9 @@ test('--metric memory and a condition on start-up: both are of the servers thems
   }
 }, 180_000);
 
-test('nginx, h2o and nghttpd, each over its protocol', async () => {
+test('nginx, h2o and nghttpd, each over its protocol, with the rights of a container', async () => {
   const out = newOut();
-  const run = compare(`fast.conf h2o.yaml nghttpd.conf --rounds 1 --out ${out}`);
+  const run = compare(`fast.conf h2o.yaml nghttpd.conf --rounds 1 --out ${out}`, [], asContained);
   const { variants, footnotes } = await wholeResult(run, out);
   const over = (protocol: string, command: RegExp) =>
     [protocol, expect.stringMatching(command), 1] as const;
