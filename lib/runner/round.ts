@@ -37,6 +37,7 @@ import {
 } from './plan.ts';
 import { writeMixFiles } from './mix-files.ts';
 import { roundFolder } from './results-folder.ts';
+import { requireOtherBackends } from './shared-loopback.ts';
 import { phasesOf } from './measured-phases.ts';
 import { underLoad, type Measurement } from './under-load.ts';
 
@@ -77,6 +78,7 @@ async function groupRound(
   await mkdir(folder, { recursive: true });
   const stages = await openStages(context, group, attempt);
   try {
+    requireOtherBackends(stages);
     // Requests of a log have the statuses that their servers answered with.
     await writeMixFiles(
       stages.map(({ planned }) => planned.page),

@@ -67,9 +67,9 @@ function lookFor(
 ): Map<SharedSide, string> {
   const found = new Map<SharedSide, string>();
   const own = process.geteuid?.() ?? 0;
-  const clients = clientsOf(asked.map(portOf));
+  const clients = clientsOf(asked.map(({ server }) => portOf(server)));
   for (const side of asked) {
-    const ofSide = clients.filter(({ port }) => port === portOf(side));
+    const ofSide = clients.filter(({ port }) => port === portOf(side.server));
     const ofOthers = ofSide.filter(({ user }) => user !== own);
     if (ofOthers.length === 0 && ofSide.length <= side.connections) continue;
     const by = strangerAmong(ofSide, side, sides, generator);
@@ -85,9 +85,7 @@ function strangerAmong(
   sides: readonly SharedSide[],
   generator: number,
 ): string | undefined {
-  const port = portOf(side);
-  const mayAsk = ({ server: { upstreams } }: SharedSide) =>
-    upstreams.some((upstream) => 'port' in upstream && upstream.port === port);
+  const port = portOf(side.server);
   const owners = ownersOf(sides);
   const ofLoad = new Set([generator, process.pid].flatMap((pid) => socketsOf(`/proc/${pid}`)));
   const unknown: Client[] = [];
@@ -95,7 +93,7 @@ function strangerAmong(
     if (ofLoad.has(client.inode)) continue;
     const owner = owners.bySocket.get(client.inode) ?? owners.byUser.get(client.user);
     if (owner === undefined) unknown.push(client);
-    else if (owner !== side && !mayAsk(owner)) return owner.name;
+    else if (owner !== side) return owner.name;
   }
   // What runs at an address has other clients.
   if (unknown.length === 0 || !isStarted(side.server)) return undefined;
@@ -119,10 +117,11 @@ function ownersOf(sides: readonly SharedSide[]) {
   return { bySocket, byUser };
 }
 
-const portOf = ({ server: { origin } }: SharedSide): number => {
+/** The port that a server is loaded at. */
+export function portOf({ origin }: Pick<RunningServer, 'origin'>): number {
   const { protocol, port } = new URL(origin);
   return Number(port || (protocol === 'https:' ? 443 : 80));
-};
+}
 
 /** Whether strangers of this server are seen here. */
 export function isOnLoopback({ origin }: RunningServer): boolean {

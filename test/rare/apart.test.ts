@@ -13,10 +13,13 @@ beforeEach((context) => {
   if (process.getuid?.() !== 0) context.skip('without root all servers run as one user');
 });
 
-/** Writes the kernel setting that it sees to a file. Then asks all servers of bakeoff's ports that it reaches, again and again, and writes their bodies. */
+/**
+ * Writes the kernel setting that it sees to a file. Then asks all servers of bakeoff's ports that it reaches, again and again, and writes
+ * their bodies. Its arguments are the file, the requests on each connection, and for how many seconds it keeps that open after them.
+ */
 const stranger = `
 use Socket;
-my ($log) = @ARGV;
+my ($log, $requests, $kept) = @ARGV;
 sub note { open my $out, '>>', $log; print $out @_; close $out; }
 open my $setting, '<', '/proc/sys/net/core/somaxconn';
 note(<$setting>);
@@ -29,17 +32,18 @@ for (;;) {
     socket(my $to, PF_INET, SOCK_STREAM, 0);
     connect($to, sockaddr_in($port, INADDR_LOOPBACK)) or next;
     my $answer;
-    for (1..100) {
+    for (1..$requests) {
       syswrite $to, "GET / HTTP/1.1\\r\\nHost: a\\r\\n\\r\\n" or last;
       sysread $to, $answer, 9999 or last;
     }
     note($answer =~ /(hello \\w)/ ? "$1\\n" : '');
+    select undef, undef, undef, $kept;
   }
   select undef, undef, undef, 0.01;
 }`;
 
-/** Writes two configs that are equal but for code in the second. Returns them, and what this code has written so far. */
-function configs() {
+/** Writes two configs that are equal but for code in the second. Returns them, and what this code has written so far. @param how it asks */
+function configs(how = '100 0') {
   const folder = newFolder();
   chmodSync(folder, 0o777);
   const log = join(folder, 'answers');
@@ -54,7 +58,7 @@ function configs() {
     writeFileSync(file, `listen: 8080\nhosts:\n  default:\n    paths:\n${paths}`);
     return file;
   };
-  const program = `exec perl ${join(folder, 'stranger.pl')} ${log}`;
+  const program = `exec perl ${join(folder, 'stranger.pl')} ${log} ${how}`;
   const files = [config('a', ''), config('b', `      /code: {fastcgi.spawn: "${program}"}\n`)];
   return { files, written: () => new Set(readFileSync(log, 'utf8').split('\n').filter(Boolean)) };
 }
@@ -86,10 +90,10 @@ test('code in a config does not reach another config; kernel settings are those 
 });
 
 test('where sides share a loopback, one that loads another costs the verdict', async () => {
-  const { files, written } = configs();
+  // It works too little in the turns of others to be loaded alone.
+  const { files, written } = configs('1 0.5');
   const command = `node -e 'require("node:http").createServer((_, to) => to.end("hello c")).listen(process.env.PORT, "127.0.0.1")'`;
-  // Some samples a second see a connection that is open.
-  const { comparisons, warnings } = await compared([...files, command], [], '4s');
+  const { comparisons, warnings } = await compared([...files, command], [], '2s');
   expect([...written()]).toEqual(expect.arrayContaining(['hello a', 'hello b', 'hello c']));
   expect(comparisons.map(({ variant, verdict, why }) => [variant, verdict, why])).toEqual([
     ['b', 'none', 'b had connections to a too'],
@@ -97,6 +101,23 @@ test('where sides share a loopback, one that loads another costs the verdict', a
   ]);
   expect(warnings).toContain(
     'a and node: b had connections to its server in the only round, so its figures are not of this load alone: look for code in b that does so, and run again',
+  );
+});
+
+test('a proxy and its backend are loaded one after the other', async () => {
+  const port = await listening(createServer((_, to) => to.end('an answer of the backend')));
+  const folder = newFolder();
+  chmodSync(folder, 0o755);
+  const proxy = join(folder, 'proxy.yaml');
+  const backend = `http://127.0.0.1:${port}/`;
+  writeFileSync(
+    proxy,
+    `listen: 8080\nhosts:\n  default:\n    paths:\n      /: {proxy.reverse.url: "${backend}"}\n`,
+  );
+  const { comparisons, warnings } = await compared([`backend=${backend}`, proxy]);
+  expect(comparisons[0]?.why).toBe('needs 4 rounds');
+  expect(warnings.join('\n')).toContain(
+    `the config of proxy has the server of backend (port ${port}) as a backend, and could load it in the turns of backend; so the sides are loaded one after the other`,
   );
 });
 

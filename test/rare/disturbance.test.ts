@@ -113,7 +113,7 @@ test('a user page that changes is reported, and the round is kept', async () => 
   const out = newOut();
   const www = join(home.folder, 'www');
   mkdirSync(www);
-  writeFileSync(join(www, 'index.html'), 'hello');
+  writeFileSync(join(www, 'index.html'), 'hello'.repeat(200));
   for (const name of ['a.conf', 'b.conf'])
     writeFileSync(
       join(home.folder, name),
@@ -122,7 +122,7 @@ test('a user page that changes is reported, and the round is kept', async () => 
   const args = `compare a.conf b.conf --rounds 1 --duration 1s --store none --out ${out}`;
   const run = startCommand(args.split(' '), { ...home.env, INIT_CWD: home.folder });
   await inEachTry(run, out, loadBegins, ({ round }) => {
-    writeFileSync(join(www, 'new'), 'hello'.repeat(9 * round), { mode: 0o644 });
+    writeFileSync(join(www, 'new'), 'hello'.repeat(200 + 6 * round), { mode: 0o644 });
     renameSync(join(www, 'new'), join(www, 'index.html'));
   });
   const { variants, warnings } = await wholeResult(run, out);

@@ -19,6 +19,8 @@ export const warning = {
     `a CPU quota of its own held ${variant} back for ${quota}, and it recovers in the turns of others; so the sides are loaded one after the other: the machine's noise is in their ratios`,
   worksOutOfTurn: (variant: string, share: string) =>
     `${variant} uses ${share} of a core in the turns of others, as servers that poll or have jobs of their own do; so the sides are loaded one after the other, each with no other server alive: the machine's noise is in their ratios`,
+  sideAsBackend: (variant: string, backend: string, port: number) =>
+    `the config of ${variant} has the server of ${backend} (port ${port}) as a backend, and could load it in the turns of ${backend}; so the sides are loaded one after the other: the machine's noise is in their ratios`,
   turnsDiffer: (variant: string, ratio: RatioInterval) =>
     `${variant}: requests/s in turns against continuous load are ${effect(ratio.ratio, ratio.interval)}, and there was no time to load the sides one after the other: give more --max-time, and do not trust these figures`,
   serverAlarm: (variant: string, line: string) => `${variant}: the server's log says: ${line}`,

@@ -1,17 +1,14 @@
 // Who else had connections to each server in a load on the machine's loopback.
-import { isRemote } from '../../servers/index.ts';
-import { isOnLoopback, watchStrangers, type SharedSide } from '../../servers/strangers.ts';
+import { watchStrangers, type SharedSide } from '../../servers/strangers.ts';
 import { present } from '../../present.ts';
 import type { Stage } from '../plan.ts';
+import { sharesLoopback } from '../shared-loopback.ts';
 import type { Observer } from './observer.ts';
 
 export const strangers: Observer = {
   name: 'the connections of others',
   begin({ stages }) {
-    const shared = stages.filter(
-      ({ enclosure, server }) =>
-        enclosure === undefined && !isRemote(server) && isOnLoopback(server),
-    );
+    const shared = stages.filter(sharesLoopback);
     let end: ReturnType<typeof watchStrangers> | undefined;
     return {
       // A generator elsewhere has sockets that are not seen here.
