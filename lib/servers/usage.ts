@@ -6,7 +6,7 @@ import { namesIn, readIfThere, textOf } from '../files.ts';
 import { ticksPerSecond, watchThrottling, type ThrottlingWatch } from '../machine/usage.ts';
 import { byName } from '../present.ts';
 import { counterNames } from '../result/result.ts';
-import { listeningAt, processIds, socketsOf } from '../proc-files.ts';
+import { listeningSockets as listeningUnixSockets, processIds, socketsOf } from '../proc-files.ts';
 import { listeningSockets, type UpstreamAddress } from './ports.ts';
 
 export interface TreeUsage {
@@ -323,7 +323,7 @@ function isThere(file: string): boolean {
 
 /** The processes that have their listening sockets open, workers included; undefined if an address has none. */
 function listenersOn(addresses: readonly UpstreamAddress[], proc: string): string[] | undefined {
-  const inodes = addresses.map((address) => inodesOf(address, proc));
+  const inodes = inodesOf(addresses, proc);
   const wanted = new Set(inodes.flat());
   const held = new Set<string>();
   const holders: string[] = [];
@@ -337,9 +337,25 @@ function listenersOn(addresses: readonly UpstreamAddress[], proc: string): strin
   return inodes.every(isServed) ? holders : undefined;
 }
 
-/** Inodes of the sockets that listen at an address. */
-function inodesOf(address: UpstreamAddress, proc: string): string[] {
-  if ('socket' in address) return listeningAt(address.socket, proc);
-  const sockets = listeningSockets(proc).filter(({ port }) => port === address.port);
-  return sockets.map(({ inode }) => inode);
+/** For each address, the inodes of the sockets that listen there. Each of the kernel's tables is read once: it takes milliseconds. */
+function inodesOf(addresses: readonly UpstreamAddress[], proc: string): string[][] {
+  const atPorts = inodesBy(listeningSockets(proc), ({ port }) => port);
+  const atPaths = inodesBy(listeningUnixSockets(proc), (socket) => socket.path);
+  return addresses.map(
+    (at) => ('port' in at ? atPorts.get(at.port) : atPaths.get(at.socket)) ?? [],
+  );
+}
+
+function inodesBy<T extends { inode: string }, K>(
+  sockets: readonly T[],
+  keyOf: (socket: T) => K,
+): Map<K, string[]> {
+  const inodes = new Map<K, string[]>();
+  for (const socket of sockets) {
+    const key = keyOf(socket);
+    const before = inodes.get(key);
+    if (before === undefined) inodes.set(key, [socket.inode]);
+    else before.push(socket.inode);
+  }
+  return inodes;
 }
