@@ -1,6 +1,7 @@
 // Which places this process may take programs, packages and builds from: those that nobody but root, its own user and the caller of sudo
 // may change. Whoever else could put a program into such a place would run it as this process's user. The first start needs this before
 // any package is installed, so this file is plain JavaScript.
+import { spawnSync } from 'node:child_process';
 import {
   accessSync,
   constants,
@@ -76,16 +77,11 @@ function userOutside() {
 /** @type {Map<number, boolean>} */
 const privateGroups = new Map();
 
-/**
- * Whether a group has only trusted members. Group 0 counts as one that has others: containers run users in it, and if a file has an
- * access control list, which Node cannot read, the mode's group bits are all that the list grants to anybody. root's own umask leaves
- * no such bits.
- * @param {number} gid
- */
+/** Whether a group has only trusted members. @param {number} gid */
 function isPrivateGroup(gid) {
   const known = privateGroups.get(gid);
   if (known !== undefined) return known;
-  const isPrivate = gid !== 0 && hasOnlyTrusted(gid);
+  const isPrivate = hasOnlyTrusted(gid);
   privateGroups.set(gid, isPrivate);
   return isPrivate;
 }
@@ -112,12 +108,30 @@ function hasOnlyTrusted(gid) {
 /** Whether others may make files in a sticky folder. @param {import('node:fs').Stats} stats of a folder */
 const isShared = ({ mode }) => (mode & 0o1000) !== 0 && (mode & 0o022) !== 0;
 
+/** Node does not read access control lists. */
+const lists = ['/usr/bin/ls', '/bin/ls', '/run/current-system/sw/bin/ls'].find((file) =>
+  existsSync(file),
+);
+
+/**
+ * Says which of these places has an access control list. With one, the mode's group bits are what it grants at most.
+ * @param {string[]} places that their group may write to @returns {string | undefined}
+ */
+function problemOfLists(places) {
+  if (lists === undefined || places.length === 0) return undefined;
+  const { stdout } = spawnSync(lists, ['-ldUb', '--', ...places], { encoding: 'utf8' });
+  // ls writes a plus after the mode.
+  const at = stdout.split('\n').findIndex((line) => line[10] === '+');
+  return at < 0 ? undefined : `others may write to ${places[at]} by its access control list`;
+}
+
 /**
  * @param {string} place
  * @param {import('node:fs').Stats} stats
  * @param {boolean} inShared whether it is in a shared folder
+ * @param {string[]} [mayHaveLists] gets the place if only an access control list could let others write to it; absent: that is looked at
  */
-function problemOf(place, stats, inShared = false) {
+function problemOf(place, stats, inShared = false, mayHaveLists) {
   const { uid, gid, mode } = stats;
   // The system's files belong to an outsider, and so does what other users put into a shared folder.
   const isOwnersOwn = trusted.has(uid) || (uid === outsider && !inShared);
@@ -125,12 +139,11 @@ function problemOf(place, stats, inShared = false) {
   // In a sticky folder nobody may replace files of others.
   if (stats.isSymbolicLink() || (stats.isDirectory() && (mode & 0o1000) !== 0)) return undefined;
   if ((mode & 0o002) !== 0) return `every user may write to ${place}`;
-  if ((mode & 0o020) === 0 || isPrivateGroup(gid)) return undefined;
-  const who =
-    gid === 0
-      ? 'members of group 0, or of its access control list,'
-      : `the members of group ${gid}`;
-  return `${who} may write to ${place}`;
+  if ((mode & 0o020) === 0) return undefined;
+  if (!isPrivateGroup(gid)) return `the members of group ${gid} may write to ${place}`;
+  if (mayHaveLists === undefined) return problemOfLists([place]);
+  mayHaveLists.push(place);
+  return undefined;
 }
 
 const missing = new Set(['ENOENT', 'ENOTDIR']);
@@ -406,13 +419,17 @@ function problemBelow(root, isPackage = false) {
   // git's settings name programs that it runs. In a work tree .git is a file.
   const settings = `${root}/.git/config`;
   if (existsSync(settings)) left.push(settings);
+  /** @type {string[]} */
+  const mayHaveLists = [];
   for (let place = left.pop(); place !== undefined; place = left.pop()) {
     const stats = lstatSync(place, { throwIfNoEntry: false });
     // Another command may remove its temporary files meanwhile.
     if (stats === undefined) continue;
     // Also of what is behind a link, such as a node_modules elsewhere.
     const problem =
-      stats.isSymbolicLink() && existsSync(place) ? whoMayChange(place) : problemOf(place, stats);
+      stats.isSymbolicLink() && existsSync(place)
+        ? whoMayChange(place)
+        : problemOf(place, stats, false, mayHaveLists);
     if (problem !== undefined) return problem;
     if (!stats.isDirectory()) continue;
     const hasPackages = isPackage || place.startsWith(`${packages}/`);
@@ -421,5 +438,5 @@ function problemBelow(root, isPackage = false) {
       if (!isLeftOut && !(hasPackages && entry.isFile())) left.push(`${place}/${entry.name}`);
     }
   }
-  return undefined;
+  return problemOfLists(mayHaveLists);
 }

@@ -11,7 +11,6 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
-import { pathToFileURL } from 'node:url';
 import { describe, expect, it, onTestFinished, test, vi } from 'vitest';
 import { foldersOf, helper, onPath, whoMayChange } from '../../bin/trust.mjs';
 import { run } from '../../lib/process.ts';
@@ -37,6 +36,24 @@ import { plantedIn } from '../fixtures/planted.ts';
 const asRoot = it.runIf(process.geteuid?.() === 0);
 const stranger = 12_345;
 
+/** A copy of trust.mjs, since the checkout may be closed to other users. */
+function readableTrust(folder: string): string {
+  const copy = join(folder, 'trust.mjs');
+  cpSync(join(projectRoot, 'bin/trust.mjs'), copy);
+  return copy;
+}
+
+/** Lets a user write to a folder by an access control list, as setfacl(1) does. */
+function grantTo(user: number, folder: string): void {
+  // Version 2, and entries of tag, permissions and id: owner, this user, group, mask, others. See acl(5) and the kernel's posix_acl_xattr.h.
+  const script = `
+import os, struct, sys
+nobody = 0xffffffff
+entries = [(1, 7, nobody), (2, 7, int(sys.argv[2])), (4, 5, nobody), (16, 7, nobody), (32, 5, nobody)]
+os.setxattr(sys.argv[1], 'system.posix_acl_access', struct.pack('<I', 2) + b''.join(struct.pack('<HHI', *entry) for entry in entries))`;
+  execFileSync('python3', ['-c', script, folder, String(user)]);
+}
+
 describe('PATH', () => {
   asRoot('keeps the folders that nobody else may change', () => {
     const folder = newFolder();
@@ -52,11 +69,10 @@ describe('PATH', () => {
     const open = ownedBy('open', 0, 0o777);
     const group = ownedBy('group', 0, 0o775);
     chownSync(group, 0, stranger);
-    // The mode of a folder with an access control list is like this.
-    const roots = ownedBy('roots', 0, 0o775);
-    expect(whoMayChange(roots)).toBe(
-      `members of group 0, or of its access control list, may write to ${roots}`,
-    );
+    const ownGroup = ownedBy('own-group', 0, 0o775);
+    const listed = ownedBy('listed', 0, 0o755);
+    grantTo(stranger, listed);
+    expect(whoMayChange(listed)).toBe(`others may write to ${listed} by its access control list`);
     const missing = join(own, 'missing');
     const madeByOthers = join(ownedBy('sticky', 0, 0o1777), 'missing');
     const circle = join(folder, 'circle');
@@ -65,9 +81,11 @@ describe('PATH', () => {
     symlinkSync(strangers, link);
     const below = join(open, 'below');
     mkdirSync(below);
-    const leftOut = [strangers, open, group, roots, madeByOthers, circle, link, below];
-    expect(foldersOf([own, missing, ...leftOut, '', 'node_modules/.bin', '.'].join(':'))).toEqual({
-      kept: [own, missing],
+    const leftOut = [strangers, open, group, listed, madeByOthers, circle, link, below];
+    expect(
+      foldersOf([own, ownGroup, missing, ...leftOut, '', 'node_modules/.bin', '.'].join(':')),
+    ).toEqual({
+      kept: [own, ownGroup, missing],
       leftOut,
     });
   });
@@ -96,7 +114,8 @@ describe('PATH', () => {
     const planted = join(folder, 'planted');
     mkdirSync(planted);
     chownSync(planted, stranger, stranger);
-    const script = `import(${JSON.stringify(join(projectRoot, 'bin/trust.mjs'))}).then(({ foldersOf }) => console.log(JSON.stringify(foldersOf(process.argv[1]))))`;
+    const trust = readableTrust(folder);
+    const script = `import(${JSON.stringify(trust)}).then(({ foldersOf }) => console.log(JSON.stringify(foldersOf(process.argv[1]))))`;
     const asUser = ['--reuid=4242', '--regid=4242', '--clear-groups', '--', 'unshare'];
     const asking = ['--map-root-user', process.execPath, '-e', script, `/usr/bin:${planted}`];
     const { stdout } = spawnSync('setpriv', [...asUser, ...asking], { encoding: 'utf8' });
@@ -286,8 +305,7 @@ asRoot.each([
     const folder = newFolder();
     chownSync(folder, stranger, group);
     chmodSync(folder, 0o775);
-    const trust = pathToFileURL(join(projectRoot, 'bin/trust.mjs')).href;
-    const script = `import { whoMayChange } from ${JSON.stringify(trust)}; console.log(whoMayChange(process.argv[1]))`;
+    const script = `import { whoMayChange } from ${JSON.stringify(readableTrust(folder))}; console.log(whoMayChange(process.argv[1]))`;
     const node = [process.execPath, '--input-type=module', '-e', script, folder];
     const becomes = [`--reuid=${stranger}`, `--regid=${group}`, '--clear-groups', '--'];
     const { stdout } = spawnSync(helper('setpriv'), [...becomes, ...node], { encoding: 'utf8' });
