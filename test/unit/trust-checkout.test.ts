@@ -62,7 +62,8 @@ describe('a checkout', () => {
     writeFileSync(join(root, '.git'), 'gitdir: elsewhere');
     chownSync(join(root, 'bin'), stranger, stranger);
     expect(says()).toMatch(/^root does not .*: \S+\/bin belongs to user 12345, .*\n$/);
-    expect(says({ SUDO_UID: String(stranger) })).toEqual(isAccepted);
+    const caller = String(stranger);
+    expect(says({ SUDO_UID: caller, SUDO_GID: caller })).toEqual(isAccepted);
   });
 
   asRoot(
@@ -116,6 +117,7 @@ describe('a checkout', () => {
       HOME: home,
       PATH: `${folder}:${process.env['PATH']}`,
       npm_config_userconfig: '',
+      BAKEOFF_INSTALL: '',
     };
     const npmGets = () => {
       const { stderr } = spawnSync(process.execPath, [join(root, 'bin/packages.mjs')], {

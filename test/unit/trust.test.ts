@@ -171,6 +171,7 @@ test('programs are started in one place, and none by its name', () => {
     'bin/bakeoff.mjs',
     'bin/packages.mjs',
     'bin/prepare.mjs',
+    'bin/trust.mjs',
     'lib/process.ts',
     'packaging/contents.ts',
     'packaging/publish-as.ts',
