@@ -11,7 +11,7 @@ export type Obstacle =
   | { kind: 'alsoLoaded'; name: string; by: string }
   | { kind: 'failing'; name: string; successRatio: number }
   /** As bodyRatioOf. */
-  | { kind: 'otherBodies'; name: string; bodyRatio: number }
+  | { kind: 'otherBodies'; name: string; bodyRatio: number; page?: string }
   | { kind: 'belowRate' | 'generatorLimit'; name: string }
   /** Share of its turns, 0 to 1. */
   | { kind: 'stalled'; name: string; share: number }

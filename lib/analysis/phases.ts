@@ -78,40 +78,6 @@ export function hasPaused({ longestGapMs, seconds }: Pick<LoadResult, 'longestGa
 /** With more failures, requests/s and latency say nothing about the server's speed. */
 export const tolerableFailures = 0.01;
 
-/** With bodies further from the page that was checked, a side serves another page. */
-const tolerableBodies = 0.05;
-/** Two sides that serve other pages alike, such as a page that grows, may go so far from the pages that were checked. */
-const mostAlike = 2;
-
-/** Phase.bodyRatio as a mean over the rounds: a page of random length is checked anew in each. */
-export function bodyRatioOf({ rounds }: Pick<VariantResult, 'rounds'>): number {
-  return mean(rounds.map(({ phases }) => phases[0]?.bodyRatio ?? 1));
-}
-
-/** Mean length of the bodies under load, in bytes. */
-function meanBodyBytes({ rounds }: Pick<VariantResult, 'rounds'>): number {
-  const phases = phasesIn(rounds);
-  return total(phases, ({ bytes }) => bytes.body) / total(phases, responsesOf);
-}
-
-function isFar(ratio: number): boolean {
-  return Math.abs(ratio - 1) > tolerableBodies;
-}
-
-/**
- * The side of a comparison whose bodies under load are not those of the page that was checked; undefined if neither is such, or both sides go
- * off alike.
- */
-export function sideWithOtherBodies<Side extends Pick<VariantResult, 'rounds'>>(
-  sides: readonly Side[],
-): Side | undefined {
-  const ratios = sides.map(bodyRatioOf);
-  const isBounded = ratios.every((ratio) => ratio <= mostAlike && ratio >= 1 / mostAlike);
-  const [before = NaN, after = NaN] = sides.map(meanBodyBytes);
-  if (isBounded && !isFar(after / before)) return undefined;
-  return sides.find((_, index) => isFar(ratios[index] as number));
-}
-
 /** Who else had connections to the server in a round: as Phase.alsoLoadedBy. */
 export function alsoLoadedBy(rounds: readonly Round[]): string | undefined {
   return phasesIn(rounds).find((phase) => phase.alsoLoadedBy !== undefined)?.alsoLoadedBy;
@@ -120,13 +86,6 @@ export function alsoLoadedBy(rounds: readonly Round[]): string | undefined {
 /** @param successRatio as successRatioOf */
 export function isFailing({ successRatio }: { successRatio: number | null }): boolean {
   return 1 - (successRatio ?? 0) > tolerableFailures;
-}
-
-/** The side of a comparison whose answers say nothing about its speed: too many failed, or their bodies are not the page's. */
-export function sideWithWrongAnswers<Side extends Pick<VariantResult, 'rounds' | 'successRatio'>>(
-  sides: readonly Side[],
-): Side | undefined {
-  return sides.find(isFailing) ?? sideWithOtherBodies(sides);
 }
 
 /** Successful responses per request, 0 to 1; requests that hung count as failed. null without requests. */

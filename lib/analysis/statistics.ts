@@ -17,6 +17,17 @@ export function mean(values: readonly number[]): number {
   return total(values, (value) => value) / values.length;
 }
 
+/** The mean of values by their weights, exact for equal ones, and their standard deviation; NaN without values. */
+export function weightedMean(
+  values: readonly Record<'value' | 'weight', number>[],
+): Record<'mean' | 'sd', number> {
+  const weights = total(values, ({ weight }) => weight);
+  const base = values[0]?.value ?? NaN;
+  const middle = base + total(values, ({ value, weight }) => weight * (value - base)) / weights;
+  const squares = total(values, ({ value, weight }) => weight * (value - middle) ** 2);
+  return { mean: middle, sd: Math.sqrt(squares / weights) };
+}
+
 /** @param values above 0 */
 export function geometricMean(values: readonly number[]): number {
   return Math.exp(mean(values.map(Math.log)));

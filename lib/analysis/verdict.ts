@@ -13,6 +13,7 @@ import type {
 import { serverMetricNames, type ServerMetric } from '../result/server-metrics.ts';
 import { latencyMetrics } from '../scenario/latency-metrics.ts';
 import type { NetworkSpec } from '../scenario/model.ts';
+import { bodyRatioOf, sideWithOtherBodies } from './bodies.ts';
 import type { Disagreement, Judgement, Obstacle } from './judgement.ts';
 import {
   isServerAtLimit,
@@ -25,7 +26,7 @@ import {
 import { alphaAt, type Look } from './looks.ts';
 import { isLatency, judgedBy, metrics } from './metrics.ts';
 import { mayExplain, oneSided } from './one-sided.ts';
-import { alsoLoadedBy, bodyRatioOf, isFailing, sideWithOtherBodies } from './phases.ts';
+import { alsoLoadedBy, isFailing } from './phases.ts';
 import { dependenceOf, falseHolds, outliersOf, roundsToDecide, swayingRound } from './rounds.ts';
 import {
   halfWidth,
@@ -335,8 +336,7 @@ function obstacle(pair: Pair, metric: Metric, { serverCores, control }: Rules): 
   if (failing !== undefined)
     return { kind: 'failing', name: failing.name, successRatio: failing.successRatio ?? 0 };
   const other = sideWithOtherBodies(both);
-  if (other !== undefined)
-    return { kind: 'otherBodies', name: other.name, bodyRatio: bodyRatioOf(other) };
+  if (other !== undefined) return { kind: 'otherBodies', name: other.name, ...bodyRatioOf(other) };
   const behind = both.find((side) => rateOf(side)?.reached === false);
   if (ofLatency && behind !== undefined) return { kind: 'belowRate', name: behind.name };
   const stalled = both.find((side) => shareStalled(side) > mostStalled);

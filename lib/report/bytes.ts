@@ -1,6 +1,6 @@
 // What the bytes of the sides would cost on usual links, which loopback hides.
 import { measuredComparisons, sidesOf } from '../analysis/comparisons.ts';
-import { sideWithWrongAnswers } from '../analysis/phases.ts';
+import { sideWithWrongAnswers } from '../analysis/bodies.ts';
 import { groupedBy } from '../analysis/statistics.ts';
 import { enumeration, perSecond, whole } from '../format.ts';
 import type { Result } from '../result/result.ts';

@@ -1,6 +1,6 @@
 // The sentence on each comparison: its claim, and the effect with its interval.
 import { hasRatio, sidesOf, variantOf } from '../analysis/comparisons.ts';
-import { sideWithWrongAnswers } from '../analysis/phases.ts';
+import { sideWithWrongAnswers } from '../analysis/bodies.ts';
 import { groupedBy } from '../analysis/statistics.ts';
 import { amount, enumeration, isTooWide, tolerance, whole } from '../format.ts';
 import type { Comparison, Result } from '../result/result.ts';

@@ -50,7 +50,7 @@ function obstacleText(obstacle: Obstacle): string {
     case 'failing':
       return `${failedText(obstacle.successRatio)} of the requests of ${obstacle.name} failed`;
     case 'otherBodies':
-      return `under load the bodies of ${obstacle.name} had ${percent(obstacle.bodyRatio)} of the length of the page that was checked`;
+      return `under load the bodies of ${obstacle.name}${pageText(obstacle.page)} had ${percent(obstacle.bodyRatio)} of the length of the page that was checked`;
     case 'belowRate':
       return `${obstacle.name} did not come to its rate`;
     case 'generatorLimit':
@@ -64,6 +64,10 @@ function obstacleText(obstacle: Obstacle): string {
     case 'needsRounds':
       return `needs ${obstacle.needed} rounds`;
   }
+}
+
+function pageText(page: string | undefined): string {
+  return page === undefined ? '' : ` for ${page}`;
 }
 
 /** The share of requests that failed. 100 % stands only for all of them. */

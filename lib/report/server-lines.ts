@@ -1,7 +1,7 @@
 // What a run shows of its servers without being asked: a large difference in memory, and in start-up where older runs have it.
 import { measuredComparisons, sidesOf } from '../analysis/comparisons.ts';
 import { askedOf, figuresPerRound, typicalOf } from '../analysis/metrics.ts';
-import { sideWithWrongAnswers } from '../analysis/phases.ts';
+import { sideWithWrongAnswers } from '../analysis/bodies.ts';
 import { minimumRounds } from '../analysis/statistics.ts';
 import { counts, effect, percent } from '../format.ts';
 import type { Comparison, Result } from '../result/result.ts';

@@ -112,6 +112,8 @@ const pageFigures = open({
   ...each(['p50Ms', 'p99Ms', 'midMeanMs'], figure),
   /** Its answers with one request at a time, and the mean time of their middle half. */
   alone: optional(open({ responses: count, ms: figure })),
+  /** As Phase.bodyRatio, in a round's first phase. Also absent if the pages with other bodies are too few of the load to matter. */
+  bodyRatio: optional(figure),
 });
 export type PageFigures = v.InferOutput<typeof pageFigures>;
 

@@ -118,7 +118,10 @@ const phase = open({
    * far as is known.
    */
   alsoLoadedBy: optional(text),
-  /** Mean length of the round's bodies, divided by that of the page that was checked before; absent if they are alike, or unknown. */
+  /**
+   * Mean length of the round's bodies, divided by that of the page that was checked before; absent if they are alike, or unknown, and where
+   * the pages of a mix have such ratios.
+   */
   bodyRatio: optional(figure),
   /** How often each kind of trouble with clients is in nginx's log of the whole round; absent without any, or below the level info. */
   clientErrors: optional(v.record(text, count, 'has to be an object')),

@@ -1,12 +1,10 @@
 // Detects disturbances that invalidate a round. The round is dropped and repeated.
 import { isUnanswered, pauseMs } from '../analysis/limit.ts';
-import { responsesOf } from '../analysis/phases.ts';
-import { extent, mean } from '../analysis/statistics.ts';
-import { hundredths, percent, scaledTime, whole } from '../format.ts';
+import { extent } from '../analysis/statistics.ts';
+import { percent, scaledTime } from '../format.ts';
 import type { Phase } from '../result/result.ts';
 import { warning } from '../report/warnings/run.ts';
-import { isOwn } from '../scenario/variants.ts';
-import type { Answer, RunningServer } from '../servers/index.ts';
+import type { RunningServer } from '../servers/index.ts';
 import type { LogAlarms } from '../servers/lifecycle.ts';
 import { Disturbance, TurnsMeet, RoundFailure } from './failures.ts';
 import type { PlannedVariant } from './plan.ts';
@@ -191,56 +189,4 @@ function isHeldUp(
     (noise.duringPause ?? 0) >= heldUpShare ||
     gapIn(samples, window, (pauseMs(phase) ?? 0) * heldUpShare) !== undefined
   );
-}
-
-/** Chance brings no deviation of so many standard deviations. */
-const deviations = 5;
-
-/**
- * Returns the mean body length, if it is not the page's. With several pages in a random order it may differ by chance. If other classes
- * of status were answered too, their bodies are in the sum, so that only a sum below the page's says something; of a shipped server they are
- * reported as failures.
- */
-function otherBodiesIn(
-  { responses, expected = '2xx', bytes, inFlight }: Phase,
-  answer: Pick<Answer, 'bytes' | 'sdBytes'>,
-  isShipped: boolean,
-): number | undefined {
-  const answered = expected === 'each' ? responsesOf({ responses }) : responses[expected];
-  if (answered === 0) return undefined;
-  // Long pages are more often still under way at the end.
-  const tolerated = deviations * (answer.sdBytes ?? 0) * (Math.sqrt(answered) + inFlight);
-  const more = bytes.body - answered * answer.bytes;
-  const hasOthers = responsesOf({ responses }) > answered;
-  const isUnclear = hasOthers && (more > 0 || isShipped);
-  return Math.abs(more) <= tolerated || isUnclear ? undefined : bytes.body / answered;
-}
-
-/** A body of so many bytes more, such as a counter's, is the same page. */
-const tolerableBytes = 16;
-
-/**
- * Returns the mean body length under load, over all phases, divided by that of the `answer` before the load; undefined if they are alike: for a
- * user's own config, which may generate its pages, within 1 % or some bytes, and half of a page that is shorter.
- * @throws RoundFailure for a shipped server, which serves one file
- */
-export function bodyRatioOf(
-  { variant }: Pick<PlannedVariant, 'variant'>,
-  phases: readonly Phase[],
-  answer: Pick<Answer, 'bytes' | 'sdBytes'>,
-): number | undefined {
-  const isShipped = !isOwn(variant.server);
-  const lengths = phases.map((phase) => otherBodiesIn(phase, answer, isShipped));
-  const other = lengths.find((length) => length !== undefined);
-  if (other === undefined) return undefined;
-  if (isShipped)
-    throw new RoundFailure(
-      `${variant.name}: bodies had ${hundredths(other)} B on average, and the page has ${whole(answer.bytes)} B: it changed during the load`,
-    );
-  const meanBytes = mean(lengths.map((length) => length ?? answer.bytes));
-  const more = meanBytes - answer.bytes;
-  const tolerated = more > 0 ? tolerableBytes : Math.min(tolerableBytes, answer.bytes / 2);
-  if (Math.abs(more) <= Math.max(0.01 * answer.bytes, tolerated)) return undefined;
-  // An empty page has no shorter ones.
-  return meanBytes / Math.max(1, answer.bytes);
 }

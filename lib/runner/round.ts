@@ -22,7 +22,8 @@ import {
   type RunningServer,
 } from '../servers/index.ts';
 import { alarmsIn, type LogAlarms } from '../servers/lifecycle.ts';
-import { bodyRatioOf, requireSeparateTurns, requireSampled, requireSound } from './disturbance.ts';
+import { otherBodiesOf } from './bodies.ts';
+import { requireSeparateTurns, requireSampled, requireSound } from './disturbance.ts';
 import type { Enclosure } from './enclosure.ts';
 import { openOwnLoopback } from './own-loopback.ts';
 import { asRoundFailure, StillCold } from './failures.ts';
@@ -192,8 +193,11 @@ function outcomeOf(
     first.clientErrors = alarms.clientErrors;
   const requests = total(all, (phase) => phase.requests);
   const answer = (isMix(page) && answers?.get(name)) || server.answer;
-  const bodyRatio = bodyRatioOf(planned, all, answer);
-  if (first !== undefined && bodyRatio !== undefined) first.bodyRatio = bodyRatio;
+  const otherBodies = otherBodiesOf(planned, all, answer);
+  for (const { page: name, bodyRatio } of otherBodies) {
+    const noted = name === undefined ? first : first?.pages.find((some) => some.page === name);
+    if (noted !== undefined) noted.bodyRatio = bodyRatio;
+  }
   return {
     server: facts,
     phases,
@@ -201,7 +205,7 @@ function outcomeOf(
     ...serverFiguresOf(measurement),
     notes: [
       ...(alarms.alarm === undefined ? [] : [warning.serverAlarm(name, alarms.alarm)]),
-      ...(bodyRatio === undefined ? [] : [warning.otherBodies(name)]),
+      ...(otherBodies.length === 0 ? [] : [warning.otherBodies(name)]),
       ...(measurement.enclosed?.notes ?? []),
     ],
     describeEnd: total(phases, succeeded) < requests ? alarms.last : undefined,

@@ -106,6 +106,19 @@ export function withRequests<Some extends Page>(page: Some, requests: Page['requ
   return requests === undefined || requests === page.requests ? page : { ...page, requests };
 }
 
+/** The name of pages without figures of their own, as the engine has it (`OtherPages`). */
+export const restOfPages = 'others';
+
+/** The name of the page that a request's figures are counted for, as the engine makes it (`pageName`). @param method the load's */
+export function pageNameOf(
+  { method, target }: Pick<LoadRequest, 'method' | 'target'>,
+  ofLoad = 'GET',
+): string {
+  const path = target.replace(/\?.*$/s, '');
+  const made = method ?? ofLoad;
+  return made === 'GET' ? path : `${made} ${path}`;
+}
+
 /** "/a", "POST /a", without what may be secret: of a log, with a status of its own, the values of the query. */
 export function requestName({ method = 'GET', target, status }: LoadRequest): string {
   const shown = status === undefined ? target : target.replace(/=[^&]*/g, '=…');

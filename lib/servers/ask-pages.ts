@@ -1,5 +1,5 @@
 // Asks a server for all pages of a load, and compares the answers with what is expected of them.
-import { total } from '../analysis/statistics.ts';
+import { total, weightedMean } from '../analysis/statistics.ts';
 import { UserError } from '../errors.ts';
 import { hundredths, percent, whole } from '../format.ts';
 import { limited } from '../limited.ts';
@@ -31,15 +31,13 @@ export async function askPages(
 ): Promise<Partial<Answer>> {
   const asked = answeredIn(await askEach(check, requests, signal), check, requests.length);
   const otherStatuses = otherStatusesIn(asked, check);
-  const mean = (of: (bytes: number) => number) =>
-    total(asked, (page) => weightOf(page) * of(page.answer.bytes)) / total(asked, weightOf);
-  // Relative to the first, so that equal lengths give an exact mean.
-  const base = asked[0]?.answer.bytes ?? 0;
-  const bytes = base + mean((length) => length - base);
+  const { mean: bytes, sd: sdBytes } = weightedMean(
+    asked.map((page) => ({ value: page.answer.bytes, weight: weightOf(page) })),
+  );
   requireLength(bytes, check);
   const answer: Partial<Answer> = {
     bytes,
-    sdBytes: Math.sqrt(mean((length) => (length - bytes) ** 2)),
+    sdBytes,
     each: asked.map((page) => {
       const { status, encoding, bytes: length, hash } = page.answer;
       return { status, encoding, bytes: length, hash };

@@ -1,15 +1,13 @@
 import { expect, test } from 'vitest';
 import type { Phase } from '../../lib/result/result.ts';
 import {
-  bodyRatioOf,
   requireSeparateTurns,
   requireSampled,
   requireSound,
 } from '../../lib/runner/disturbance.ts';
-import { Disturbance, RoundFailure } from '../../lib/runner/failures.ts';
+import { Disturbance } from '../../lib/runner/failures.ts';
 import type { PlannedVariant } from '../../lib/runner/plan.ts';
 import type { UsageSample } from '../../lib/runner/samples.ts';
-import { address, nginx } from '../../lib/scenario/index.ts';
 import type { LogAlarms } from '../../lib/servers/lifecycle.ts';
 import { continuousEnd, noLatency, phase } from '../fixtures/phase.ts';
 
@@ -234,55 +232,3 @@ test('a crash in the log is a failure', () => {
   expect(crashed).toThrow('a: nginx crashed under load, as its log says: worker 7 exited');
   expect(crashed).not.toThrow(Disturbance);
 });
-
-const withBody = (body: number, changes: Partial<Phase> = {}): Phase => {
-  const changed = phase({ requests: 1000, ...changes });
-  return { ...changed, bytes: { ...changed.bytes, body } };
-};
-const shipped = { name: 'shipped', server: nginx(['base'], { workers: 1 }) };
-const differ = (of: Phase, answer: Parameters<typeof bodyRatioOf>[2] = { bytes: 612 }) =>
-  bodyRatioOf({ variant: shipped }, [of], answer);
-
-test('different bodies are reported, unless requests failed', () => {
-  const responses = { '2xx': 999, '3xx': 0, '4xx': 0, '5xx': 1 };
-  expect(differ(withBody(612_000))).toBeUndefined();
-  const wrong = () => differ(withBody(611_990));
-  expect(wrong).toThrow('611.99 B on average');
-  expect(wrong).toThrow(RoundFailure);
-  expect(differ(withBody(5, { responses }))).toBeUndefined();
-});
-
-// Five times 30 × √1000 are 4,743.
-test.each([
-  [614_999, 0],
-  [600_000, 60],
-])('the mean body length of several pages may deviate: %i, %i', (body, inFlight) => {
-  expect(differ(withBody(body, { inFlight }), { bytes: 612.5, sdBytes: 30 })).toBeUndefined();
-});
-
-const few = { '2xx': 995, '3xx': 0, '4xx': 0, '5xx': 5 };
-
-test.each<[bytes: number, lengths: number[], changes: Partial<Phase>, ratio: number | undefined]>([
-  [600, [605], {}, undefined],
-  [600, [617], {}, 617 / 600],
-  [600, [900, 600, 0], {}, 0.8333],
-  [600, [606, 900], {}, 1.255],
-  [600, [599], { responses: few }, undefined],
-  [600, [900], { responses: few }, undefined],
-  [600, [6], { responses: few }, 0.01],
-  // A page with a count of requests, and pages that are answered by empty ones.
-  [1, [5], {}, undefined],
-  [1, [18], {}, 18],
-  [18, [12], {}, undefined],
-  [18, [2], {}, 0.1111],
-  [2, [0.5], {}, 0.25],
-])(
-  'different bodies from a user config: instead of %i bytes %j, %j',
-  (bytes, lengths, changes, ratio) => {
-    const userVariant = { name: 'mine', server: address('http://127.0.0.1:1') };
-    const phases = lengths.map((length) => withBody(1000 * length, changes));
-    const found = bodyRatioOf({ variant: userVariant }, phases, { bytes });
-    if (ratio === undefined) expect(found).toBeUndefined();
-    else expect(found).toBeCloseTo(ratio, 3);
-  },
-);

@@ -8,11 +8,12 @@ import {
   unsettled,
   verdictOf,
 } from '../../lib/analysis/verdict.ts';
+import { present } from '../../lib/present.ts';
 import { summarise } from '../../lib/report/summarise.ts';
 import { limitLines } from '../../lib/report/sentences.ts';
 import type { Comparison, Phase, Verdict } from '../../lib/result/result.ts';
 import { a, compare, comparisonOf, rounds, second, variant } from '../fixtures/comparison.ts';
-import { answers } from '../fixtures/phase.ts';
+import { answers, pageFigures } from '../fixtures/phase.ts';
 import { facts, renumbered, result } from '../fixtures/result.ts';
 
 const few = (all: MeasuredVariant, count = 3): MeasuredVariant => ({
@@ -449,3 +450,61 @@ test.each<[Parameters<typeof serving>[2], Parameters<typeof serving>[2], number,
     if (verdict === 'none') expect(comparison?.why).toMatch(/^under load the bodies of [ab] had /);
   },
 );
+
+/** A page of a mix in each round: the mean length of its bodies in bytes, and PageFigures.bodyRatio. */
+type Served = Record<string, [bytes: number, ratio?: number]>;
+
+/** Four rounds of a side with a large and a small page. */
+const servingMix = (name: string, requests: number, served: readonly Served[]) =>
+  variant(
+    name,
+    [0, 1, 2, 3].map((round) => {
+      const pages = Object.entries(served[round % served.length] ?? {}).map(
+        ([page, [bytes, bodyRatio]]) => {
+          const figures = pageFigures({ page, responses: 100, bodyBytes: 100 * bytes });
+          return { ...figures, ...present({ bodyRatio }) };
+        },
+      );
+      return { ...second(requests, 0.5, 0.7), pages };
+    }),
+  );
+
+const big: Served = { '/big': [300_000] };
+
+test.each<[string, Served[], Served[], string]>([
+  ['as before', [{ ...big, '/s': [100] }], [{ ...big, '/s': [104, 1.04] }], ''],
+  ['empty small ones', [{ ...big, '/s': [100] }], [{ ...big, '/s': [0, 0] }], 'b for /s had 0.0 %'],
+  [
+    'half empty ones of one side, which the mean does not show',
+    [{ ...big, '/s': [60, 0.6] }],
+    [{ ...big, '/s': [100] }],
+    'a for /s had 60 %',
+  ],
+  [
+    'a page that grows, of both',
+    [{ ...big, '/s': [170, 1.7] }],
+    [{ ...big, '/s': [165, 1.6] }],
+    '',
+  ],
+  [
+    'pages that go off on different pages',
+    [{ '/t': [100], '/s': [170, 1.7] }],
+    [{ '/t': [170, 1.7], '/s': [100] }],
+    'a for /s had 170 %',
+  ],
+  [
+    'different pages in different rounds, one longer and one shorter',
+    [{ '/t': [100], '/s': [100] }],
+    [
+      { '/t': [100], '/s': [0, 0] },
+      { '/t': [200, 2], '/s': [100] },
+    ],
+    'b for /s had 50 %',
+  ],
+])('bodies of the pages of a mix: %s', (_, before, after, why) => {
+  const sides = [servingMix('a', 1000, before), servingMix('b', 2000, after)];
+  const [comparison] = compare(sides);
+  expect(comparison?.verdict).toBe(why === '' ? 'faster' : 'none');
+  if (why !== '')
+    expect(comparison?.why).toContain(`under load the bodies of ${why} of the length`);
+});

@@ -8,7 +8,8 @@ import { leftIn, leftQuery } from '../../k6/left-results.ts';
 import type { LoadPlan } from '../../k6/load-plan.ts';
 import type { LoadResult } from '../../result/load-result.ts';
 import type { Phase } from '../../result/result.ts';
-import { bodyRatioOf, standstillIn } from '../../runner/disturbance.ts';
+import { otherBodiesOf } from '../../runner/bodies.ts';
+import { standstillIn } from '../../runner/disturbance.ts';
 import { mergeInstances, byOurClocks, type InstanceEnd } from '../../runner/generators.ts';
 import { expectedOf } from '../../runner/k6-plan.ts';
 import { perRequestOf } from '../../runner/observers/per-request.ts';
@@ -219,7 +220,7 @@ async function outcomeOf(
   // Headers and several pages change the size.
   const { requests: mix, bodyBytes } = page;
   const isPlain = mix === undefined && load.headers === undefined && load.method === undefined;
-  if (isPlain && bodyBytes !== undefined) bodyRatioOf({ variant }, phases, { bytes: bodyBytes });
+  if (isPlain && bodyBytes !== undefined) otherBodiesOf(planned, phases, { bytes: bodyBytes });
   const requests = total(phases, (phase) => phase.requests);
   const recordFile = undefined;
   // The generators send their samples themselves.

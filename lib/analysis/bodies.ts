@@ -1,0 +1,89 @@
+// Whether the bodies under load are those of the pages that were checked before it.
+import type { Round, VariantResult } from '../result/result.ts';
+import { isFailing, phasesIn, responsesOf } from './phases.ts';
+import { mean, total } from './statistics.ts';
+
+/** With bodies further from the page that was checked, a side serves another page. */
+const tolerableBodies = 0.05;
+/** Two sides that serve other pages alike, such as a page that grows, may go so far from the pages that were checked. */
+const mostAlike = 2;
+
+type Side = Pick<VariantResult, 'rounds'>;
+
+/** A page of a mix by its name; undefined stands for all that a side serves. */
+type PageName = string | undefined;
+
+/** The ratios of a round's bodies to the pages that were checked, where they differ. */
+function ratiosIn({ phases: [first] }: Round): Map<PageName, number> {
+  const ratios = new Map<PageName, number>();
+  if (first === undefined) return ratios;
+  for (const { page, bodyRatio } of [{ page: undefined, ...first }, ...first.pages])
+    if (bodyRatio !== undefined) ratios.set(page, bodyRatio);
+  return ratios;
+}
+
+/** As ratiosIn, as means over the rounds: a page of random length is checked anew in each. */
+function meanRatios({ rounds }: Side): Map<PageName, number> {
+  const ofRounds = rounds.map(ratiosIn);
+  const pages = new Set(ofRounds.flatMap((ratios) => [...ratios.keys()]));
+  return new Map(
+    [...pages].map((page) => [page, mean(ofRounds.map((ratios) => ratios.get(page) ?? 1))]),
+  );
+}
+
+/** How far a ratio is from 1, as a factor from 1 to ∞. */
+export function distanceOf(ratio: number): number {
+  return Math.max(ratio, 1 / ratio);
+}
+
+/** The mean length of a side's bodies as a multiple of the page that was checked; of a mix, of the page that is furthest off. */
+export function bodyRatioOf(side: Side): { bodyRatio: number; page?: string } {
+  let furthest: ReturnType<typeof bodyRatioOf> = { bodyRatio: 1 };
+  for (const [page, bodyRatio] of meanRatios(side)) {
+    if (distanceOf(bodyRatio) <= distanceOf(furthest.bodyRatio)) continue;
+    furthest = page === undefined ? { bodyRatio } : { bodyRatio, page };
+  }
+  return furthest;
+}
+
+/** Mean length of a page's bodies under load, in bytes; NaN without responses. */
+function meanBodyBytes({ rounds }: Side, page: PageName): number {
+  const phases = phasesIn(rounds);
+  if (page === undefined)
+    return total(phases, ({ bytes }) => bytes.body) / total(phases, responsesOf);
+  const figures = phases.flatMap(({ pages }) => pages.filter((some) => some.page === page));
+  return (
+    total(figures, ({ bodyBytes }) => bodyBytes) / total(figures, ({ responses }) => responses)
+  );
+}
+
+function isFar(ratio: number): boolean {
+  return distanceOf(ratio) > 1 + tolerableBodies;
+}
+
+/**
+ * The side of a comparison whose bodies under load are not those of the page that was checked; undefined if neither is such, or both sides go
+ * off alike: in a mix, on each page that one of them goes off on.
+ */
+export function sideWithOtherBodies<Compared extends Side>(
+  sides: readonly Compared[],
+): Compared | undefined {
+  const ratios = sides.map(meanRatios);
+  const far = new Set(
+    ratios.flatMap((ofSide) => [...ofSide.keys()].filter((page) => isFar(ofSide.get(page) ?? 1))),
+  );
+  const isBounded = sides.every((side) => distanceOf(bodyRatioOf(side).bodyRatio) <= mostAlike);
+  const areAlike = [...far].every((page) => {
+    const [before = NaN, after = NaN] = sides.map((side) => meanBodyBytes(side, page));
+    return !isFar(after / before);
+  });
+  if (isBounded && areAlike) return undefined;
+  return sides.find((side) => isFar(bodyRatioOf(side).bodyRatio));
+}
+
+/** The side of a comparison whose answers say nothing about its speed: too many failed, or their bodies are not the page's. */
+export function sideWithWrongAnswers<
+  Compared extends Pick<VariantResult, 'rounds' | 'successRatio'>,
+>(sides: readonly Compared[]): Compared | undefined {
+  return sides.find(isFailing) ?? sideWithOtherBodies(sides);
+}
