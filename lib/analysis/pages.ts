@@ -1,6 +1,7 @@
 // The pages of a mix over all rounds, and how long each takes alone beside the baseline.
 import type { PageFigures } from '../result/load-result.ts';
 import type { Comparison, Result } from '../result/result.ts';
+import { sideWithWrongAnswers } from './bodies.ts';
 import { measuredComparisons, variantOf } from './comparisons.ts';
 import { byName } from '../present.ts';
 import { alphaOf, median, ratioInterval, total } from './statistics.ts';
@@ -54,11 +55,13 @@ function verdictOn([low, high]: PageEffect['ci95']): PageEffect['verdict'] {
   return low >= 1 / most && high <= most ? 'same' : 'inconclusive';
 }
 
-/** For the largest pages with enough answers; their intervals hold together. */
+/** For the largest pages with enough answers; their intervals hold together. None if a side's answers say nothing about its speed. */
 export function pageEffects(
   { variant, baseline }: Compared,
   result: Rounds & { comparisons: readonly Compared[] },
 ): PageEffect[] {
+  const sides = [baseline, variant].flatMap((name) => variantOf(result, name) ?? []);
+  if (sideWithWrongAnswers(sides) !== undefined) return [];
   const [now, before] = [pagesIn(result, variant), pagesIn(result, baseline)];
   const largest = [...(before[0]?.keys() ?? [])].slice(0, mostCompared);
   const timed = largest.flatMap((page) => {

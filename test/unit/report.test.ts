@@ -13,7 +13,7 @@ import { nginxWith } from '../fixtures/phase.ts';
 import { columnOf } from '../fixtures/table.ts';
 import type { MeasuredVariant } from '../../lib/analysis/verdict.ts';
 import { fitLoad } from '../../lib/scenario/load.ts';
-import type { Result } from '../../lib/result/result.ts';
+import type { Phase, Result } from '../../lib/result/result.ts';
 import { loadPart } from '../../lib/report/load-tables.ts';
 import { articleParts, variantTable } from '../../lib/report/run-tables.ts';
 
@@ -317,6 +317,18 @@ test.each<[string, Record<string, number>, string]>([
   ],
 ])('a difference on %s of a mix', (_, times, line) => {
   expect(pageLines(mixOf(times))).toEqual([line]);
+});
+
+test('pages of a mix are not compared if one of them is another page under load', () => {
+  const side = withPages(openFileCache, { ...pageTimes, '/api': 0.282 });
+  const { pages } = side.rounds[0]?.phases[0] as Phase;
+  const empty = pages.map((page) => ({ ...page, ...(page.page === '/api' && { bodyRatio: 0 }) }));
+  const emptied = side.rounds.map((round) => ({
+    ...round,
+    phases: round.phases.map((phase) => ({ ...phase, pages: empty })),
+  }));
+  const sides = [withPages(workers, pageTimes), { ...side, rounds: emptied }];
+  expect(pageLines(result(sides))).toEqual([]);
 });
 
 test('pages of a mix need enough responses', () => {
