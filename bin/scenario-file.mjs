@@ -1,4 +1,4 @@
-// Compiles a scenario file and hands over the scenario that it exports. lib/scenario/own-file.ts starts this program: the code of a
+// Compiles a scenario file and hands over the scenario that it exports. lib/cli/find-scenario.ts starts this program: the code of a
 // scenario may end its process, wait forever, or leave timers and handlers, and none of these must reach a run.
 import { renameSync, statSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
@@ -14,11 +14,15 @@ const [, folder, scenarioFile] = process.argv.splice(1, 3);
 /** Much more than code needs: a scenario may import its requests as JSON. */
 const mostBytes = 100e6;
 
+/** The files that the scenario is compiled from, but for packages. */
+const files = [];
+
 /** Refuses pipes and devices: esbuild would read them for ever. */
 const plainFiles = {
   name: 'plain files',
   setup: (builder) =>
     builder.onLoad({ filter: /./, namespace: 'file' }, ({ path }) => {
+      files.push(path);
       const problem = problemOf(statSync(path));
       if (problem === undefined) return undefined;
       return { errors: [{ text: path === scenarioFile ? problem : `${path}: ${problem}` }] };
@@ -91,7 +95,7 @@ function scenarioOf({ default: exported }) {
 /** @returns {Buffer} @throws Error with a single line */
 function serialized(scenario) {
   try {
-    return serialize({ scenario });
+    return serialize({ scenario, files });
   } catch (error) {
     throw new Error(`a scenario may have data only: ${error.message}`, { cause: error });
   }

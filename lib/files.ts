@@ -12,10 +12,11 @@ import {
   readSync,
   realpathSync,
   statSync,
+  type Stats,
 } from 'node:fs';
 import { mkdtemp, readdir, realpath, rm, statfs } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { dirname, join, relative, sep } from 'node:path';
+import { dirname, join, relative, resolve, sep } from 'node:path';
 import { onTheWay, whoMayWrite } from '../bin/trust.mjs';
 import { UserError, messageOf } from './errors.ts';
 
@@ -160,6 +161,29 @@ const unreadable: Record<string, string> = {
   ENXIO: notAFile,
 };
 
+/** The files that this process has read for a person. */
+const inputs = new Set<string>();
+
+/** From now on, isInput says so of the file. One that is missing is none. */
+export function noteInput(file: string): void {
+  inputs.add(resolve(file));
+}
+
+/** Whether this process has read the file, whatever path leads to it. */
+export function isInput(stats: Stats): boolean {
+  return [...inputs].some((file) =>
+    isSameFile(
+      stats,
+      ifThere(() => statSync(file)),
+    ),
+  );
+}
+
+/** Whether both are one file: links and mounts give it several paths. */
+export function isSameFile(one: Stats, other: Stats | undefined): boolean {
+  return one.dev === other?.dev && one.ino === other.ino;
+}
+
 /** Descriptors that a shell hands over, as in `<(…)`: such a pipe has a writer. */
 const handedOver = /^\/(?:dev\/(?:stdin|fd\/\d+)|proc\/self\/fd\/\d+)$/;
 
@@ -168,7 +192,8 @@ const leastFilled = 0.001;
 const smallBytes = 1e9;
 
 /**
- * Opens a plain file, or a pipe that a shell hands over; another could be endless. The caller closes the descriptor.
+ * Opens a plain file, or a pipe that a shell hands over; another could be endless. The caller closes the descriptor. writeWhole
+ * refuses to replace the file from then on.
  * @param mostBytes of a file; without a bound one that is nearly all hole is refused
  * @throws UserError that follows the name and a colon: "it is a folder"
  */
@@ -190,6 +215,7 @@ export function openPlain(file: string, mostBytes = Infinity, mayBeHandedOver = 
       throw new UserError(
         'nearly all of it is a hole without data (a sparse file): give a copy without holes',
       );
+    noteInput(file);
     return descriptor;
   } catch (error) {
     if (descriptor !== undefined) closeSync(descriptor);

@@ -1,23 +1,20 @@
-// Loads scenario files, and finds scenarios and variants by name.
+// The shipped scenarios, and the variants of a scenario by name.
 import { existsSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import path from 'node:path';
-import { messageOf, usageError, UserError, unknownWord } from '../errors.ts';
+import { usageError, unknownWord } from '../errors.ts';
 import { byName, present } from '../present.ts';
-import { fromCallersFolder, projectRoot } from '../setup/paths.ts';
-import { Interrupted } from '../signals.ts';
+import { projectRoot } from '../setup/paths.ts';
 import { defineScenario } from './define-scenario.ts';
 import type { Article } from './article.ts';
-import { exportedScenario } from './own-file.ts';
 import type { Scenario, ServerSpec, Variant } from './model.ts';
 import { isConfigured, isPath, isRunnable } from './variants.ts';
 
 const scenariosFolder = path.join(projectRoot, 'scenarios');
-const shippedFile = (name: string): string => path.join(scenariosFolder, `${name}.ts`);
 
 /** All shipped scenarios, by name. */
 export async function loadScenarios(): Promise<Scenario[]> {
-  return Promise.all((await shippedNames()).map(shippedScenario));
+  return Promise.all((await shippedNames()).map(read));
 }
 
 /** The articles of shipped scenarios, by id. */
@@ -31,17 +28,6 @@ async function shippedNames(): Promise<string[]> {
   const files = await readdir(scenariosFolder);
   const scripts = files.filter((file) => file.endsWith('.ts'));
   return scripts.map((file) => path.basename(file, '.ts')).sort();
-}
-
-/** The scenario with that name, or in that file (with a / or a script's ending). @throws UserError with exit code 2 if there is none, 1 if it is wrong */
-export async function findScenario(name: string): Promise<Scenario> {
-  const isFile = name.includes('/') || /\.[cm]?[jt]s$/.test(name);
-  const file = isFile ? fromCallersFolder(name) : shippedFile(name);
-  if (!existsSync(file)) {
-    if (isFile) throw usageError(`there is no scenario file ${file}`);
-    throw unknownWord('scenario', name, await shippedNames());
-  }
-  return isFile ? ownScenario(file) : shippedScenario(name);
 }
 
 /**
@@ -62,25 +48,21 @@ export function findVariants(scenario: Scenario, names?: readonly string[]): Var
   );
 }
 
-async function shippedScenario(name: string): Promise<Scenario> {
+/** The shipped scenario of that name. Throws UserError (exit code 2) if there is none. */
+export async function shippedScenario(name: string): Promise<Scenario> {
+  const names = await shippedNames();
+  if (!names.includes(name)) throw unknownWord('scenario', name, names);
+  return read(name);
+}
+
+async function read(name: string): Promise<Scenario> {
   const module = (await import(`../../scenarios/${name}.ts`)) as { default: unknown };
-  return checked(module.default, scenariosFolder);
+  return checkedScenario(module.default, scenariosFolder);
 }
 
-async function ownScenario(file: string): Promise<Scenario> {
-  try {
-    return checked(await exportedScenario(file), path.dirname(file));
-  } catch (error) {
-    if (error instanceof Interrupted) throw error;
-    const [first, ...more] = messageOf(error).split('\n');
-    // Others go on with code and stacks. The file may have a bakeoff of its own.
-    const others = more.filter((line) => line.startsWith('scenario '));
-    throw new UserError([`${file}: ${first}`, ...others]);
-  }
-}
-
-function checked(scenario: unknown, folder: string): Scenario {
-  if (scenario !== undefined) return withOwnFiles(defineScenario(scenario as Scenario), folder);
+/** The scenario that a file in `folder` exports, with absolute paths. Throws Error, or UserError, if it is wrong. */
+export function checkedScenario(exported: unknown, folder: string): Scenario {
+  if (exported !== undefined) return withOwnFiles(defineScenario(exported as Scenario), folder);
   throw new Error(
     'it has no scenario as its default export: write "export default defineScenario({ … })"',
   );

@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { beforeAll, expect, test } from 'vitest';
-import { findScenario } from '../../lib/scenario/catalogue.ts';
+import { findScenario } from '../../lib/cli/find-scenario.ts';
 import { isRunnable } from '../../lib/scenario/variants.ts';
 import { find, thisMachine } from '../../lib/setup/machine.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';

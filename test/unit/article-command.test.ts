@@ -10,7 +10,7 @@ import { readProcessors } from '../../lib/machine/processors.ts';
 import { resultJson, type Result } from '../../lib/result/result.ts';
 import { buildResult } from '../../lib/runner/build-result.ts';
 import type { PlanDraft } from '../../lib/runner/plan.ts';
-import { findScenario } from '../../lib/scenario/catalogue.ts';
+import { findScenario } from '../../lib/cli/find-scenario.ts';
 import article from '../../scenarios/articles/001.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
 

@@ -1,7 +1,8 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { expect, test, vi } from 'vitest';
-import { findScenario, findVariants } from '../../lib/scenario/catalogue.ts';
+import { findScenario } from '../../lib/cli/find-scenario.ts';
+import { findVariants } from '../../lib/scenario/catalogue.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
 import { run } from '../../lib/process.ts';
 import { sharedFolder } from '../fixtures/new-folder.ts';

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, test, vi } from 'vitest';
-import { findScenario } from '../../lib/scenario/catalogue.ts';
+import { findScenario } from '../../lib/cli/find-scenario.ts';
 import { fromCallersFolder, projectRoot } from '../../lib/setup/paths.ts';
 import type { ConfiguredServer } from '../../lib/scenario/model.ts';
 import { sharedFolder } from '../fixtures/new-folder.ts';

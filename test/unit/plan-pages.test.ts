@@ -5,7 +5,7 @@ import { expect, test } from 'vitest';
 import type { Group } from '../../lib/runner/plan.ts';
 import { expectedOf, loadPlanFor } from '../../lib/runner/k6-plan.ts';
 import { writeMixFiles } from '../../lib/runner/mix-files.ts';
-import { findScenario } from '../../lib/scenario/catalogue.ts';
+import { findScenario } from '../../lib/cli/find-scenario.ts';
 import { type RunnableVariant } from '../../lib/scenario/variants.ts';
 import { address } from '../../lib/scenario/index.ts';
 import type { LoadRequest, Variant } from '../../lib/scenario/model.ts';

@@ -20,7 +20,7 @@ import {
   expectedSeconds,
   roundsToLook,
 } from '../../lib/runner/times.ts';
-import { findScenario } from '../../lib/scenario/catalogue.ts';
+import { findScenario } from '../../lib/cli/find-scenario.ts';
 import { address, defineScenario, h2load, vegeta } from '../../lib/scenario/index.ts';
 import type { ConfiguredServer, Scenario, Variant } from '../../lib/scenario/model.ts';
 import { cores, hereAndThere, planOf as anyPlan, scenarioOf } from '../fixtures/plan.ts';

@@ -6,7 +6,7 @@ import { UserError } from '../../lib/errors.ts';
 import { storedLines } from '../../lib/report/sentences.ts';
 import { leftColumn, tableOf, terminalTable } from '../../lib/report/table.ts';
 import type { PlanOptions } from '../../lib/runner/make-plan.ts';
-import { findScenario } from '../../lib/scenario/catalogue.ts';
+import { findScenario } from '../../lib/cli/find-scenario.ts';
 import { asRunFolder, newFolder } from '../fixtures/new-folder.ts';
 import { answers, phase } from '../fixtures/phase.ts';
 import { planOf } from '../fixtures/plan.ts';

@@ -1,14 +1,22 @@
 // What the code of a scenario file does to bakeoff's process: nothing.
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readdirSync, truncateSync, writeFileSync } from 'node:fs';
+import {
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect, test, vi } from 'vitest';
 import { run } from '../../lib/process.ts';
-import { findScenario } from '../../lib/scenario/catalogue.ts';
-import { exportedScenario } from '../../lib/scenario/own-file.ts';
+import { exportedScenario, findScenario } from '../../lib/cli/find-scenario.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
 import { sharedFolder } from '../fixtures/new-folder.ts';
 import { start } from '../fixtures/node-process.ts';
+import { isRunning } from '../fixtures/processes.ts';
 import { refusalOf } from '../fixtures/refused.ts';
 
 const valid = `
@@ -30,6 +38,10 @@ function written(text: string, name = 'mine.ts') {
   writeFileSync(path.join(folder, 'ends.ts'), 'process.exit(0);');
   return { folder, file, temporary };
 }
+
+/** The temporary folders of a command that runs scenario files or servers. */
+const foldersOf = (pid = 0) =>
+  readdirSync(tmpdir()).filter((name) => new RegExp(`^bakeoff-\\w+-\\d+-${pid}-`).test(name));
 
 const program = path.join(projectRoot, 'bin/bakeoff.mjs');
 
@@ -105,6 +117,51 @@ test('code that runs for ever is ended', async () => {
     'setInterval(() => undefined, 1000); await new Promise(() => undefined);',
   );
   await expect(exportedScenario(file, 1)).rejects.toThrow('its code has not ended after 1 s');
+});
+
+/** Starts a process that leaves its group and its session, and writes its id to the file `left` beside the scenario. */
+const leaving = `
+  import { spawn } from 'node:child_process';
+  import { renameSync, writeFileSync } from 'node:fs';
+  const child = spawn('sleep', ['300'], { detached: true, stdio: 'ignore' });
+  child.unref();
+  const left = new URL('left', import.meta.url);
+  writeFileSync(new URL('unfinished', left), String(child.pid));
+  renameSync(new URL('unfinished', left), left);
+`;
+
+test('a process that the code leaves in the background ends with it', async () => {
+  const { folder, file } = written(leaving + valid);
+  expect(await findScenario(file)).toMatchObject({ name: 'mine' });
+  const left = Number(readFileSync(path.join(folder, 'left'), 'utf8'));
+  expect(left).toBeGreaterThan(1);
+  expect(isRunning(left)).toBe(false);
+});
+
+test('KILL while a scenario file is loaded leaves neither processes nor files', async () => {
+  const { folder, file } = written(
+    `${leaving} setInterval(() => undefined, 1000); await new Promise(() => undefined);`,
+  );
+  const command = start([program, 'scenario', file], { ...process.env });
+  await vi.waitFor(() => expect(readdirSync(folder)).toContain('left'), 30_000);
+  const left = Number(readFileSync(path.join(folder, 'left'), 'utf8'));
+  const compiled = foldersOf(command.process.pid);
+  expect(compiled).toHaveLength(1);
+  command.process.kill('SIGKILL');
+  expect(await command.ended).toEqual([null, 'SIGKILL']);
+  // Processes may take 5 s to end by themselves.
+  await vi.waitFor(() => expect(foldersOf(command.process.pid)).toEqual([]), 20_000);
+  expect(isRunning(left)).toBe(false);
+});
+
+test('a pipe in the place of the answer does not hang the command', async () => {
+  const { file } = written(`
+    import { execFileSync } from 'node:child_process';
+    import { readFileSync } from 'node:fs';
+    const [, , folder] = readFileSync('/proc/self/cmdline', 'utf8').split('\\0');
+    execFileSync('mkfifo', [folder + '/answer']);
+    process.exit(0);`);
+  expect(await refusalOf(findScenario(file))).toBe(`${file}: its data: ${special}`);
 });
 
 const special = 'it is a pipe, socket or device, not a file';

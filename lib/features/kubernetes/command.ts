@@ -15,7 +15,8 @@ import {
 import type { Placement } from './placement.ts';
 import { byName, present, repeated } from '../../present.ts';
 import { runName, defaultSameWithin, serversOf } from '../../runner/make-plan.ts';
-import { findScenario, findVariants } from '../../scenario/catalogue.ts';
+import { findScenario } from '../../cli/find-scenario.ts';
+import { findVariants } from '../../scenario/catalogue.ts';
 import { isRunnable } from '../../scenario/variants.ts';
 import { typed } from '../../setup/paths.ts';
 import { influxToken, parseInfluxUrl, type Influx } from '../../influx/address.ts';

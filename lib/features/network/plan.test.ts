@@ -6,7 +6,7 @@ import { runScenario, type AskedOptions } from '../../cli/run-scenario.ts';
 import { scenarioCommand } from '../../cli/scenario.ts';
 import { loadPlanFor } from '../../runner/k6-plan.ts';
 import type { Group } from '../../runner/plan.ts';
-import { findScenario } from '../../scenario/catalogue.ts';
+import { findScenario } from '../../cli/find-scenario.ts';
 import { command } from '../../scenario/index.ts';
 import { enclosureWith } from './enclosure.ts';
 

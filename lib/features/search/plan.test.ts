@@ -12,7 +12,7 @@ import { compileScript } from '../../runner/k6.ts';
 import { fewAnswersLines, fewRoundsLines, type PlanOptions } from '../../runner/make-plan.ts';
 import type { Group, Plan } from '../../runner/plan.ts';
 import { estimatedSeconds } from '../../runner/times.ts';
-import { findScenario } from '../../scenario/catalogue.ts';
+import { findScenario } from '../../cli/find-scenario.ts';
 import type { Scenario, Within } from '../../scenario/model.ts';
 import { search } from './feature.ts';
 import { readRates, readWithin } from './flags.ts';
