@@ -1,12 +1,21 @@
 // Files written whole, where nobody else can put a link or another folder in their place.
-import { closeSync, constants, existsSync, openSync, realpathSync, statSync } from 'node:fs';
+import {
+  closeSync,
+  constants,
+  existsSync,
+  fstatSync,
+  openSync,
+  realpathSync,
+  statSync,
+  type Stats,
+} from 'node:fs';
 import { lstat, open, realpath, rename, rm, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { UserError } from './errors.ts';
-import { foldersUp, openFolder, userUmask } from './files.ts';
+import { foldersUp, ifThere, isInput, isSameFile, openFolder, userUmask } from './files.ts';
 
 /**
- * Writes a file whole or not at all. A link stays one.
+ * Writes a file whole or not at all. A link stays one. A file that this process has read stays as it is.
  * @param mode as of chmod; the umask applies to the default
  * @throws the file system's error, or an Error that says what is there instead of a file
  */
@@ -55,6 +64,18 @@ export function requireClosedToOthers(folder: string, otherwise: string): void {
     );
 }
 
+/** Throws an Error if this process reads the file, or has it as a standard stream: what goes there would be lost with the old file. */
+function requireNotInUse(stats: Stats): void {
+  if (isInput(stats)) throw new Error('this command reads it: name another file');
+  const isStream = (descriptor: number) =>
+    isSameFile(
+      stats,
+      ifThere(() => fstatSync(descriptor)),
+    );
+  if ([0, 1, 2].some(isStream))
+    throw new Error("it is this command's stdin, stdout or stderr: name another file");
+}
+
 /** Opens a folder. One that is open already has no other name. */
 function folderAt(path: string): number {
   return path.startsWith('/proc/') ? openSync(path, constants.O_DIRECTORY) : openFolder(path);
@@ -73,6 +94,7 @@ async function written(
     throw stats.isDirectory()
       ? Object.assign(new Error('it is a folder'), { code: 'EISDIR' })
       : new Error('it is a pipe, socket or device: name a file');
+  if (stats !== undefined) requireNotInUse(stats);
   // The folder is opened once, because the owner of a parent folder could replace it meanwhile.
   const folder = folderAt(dirname(file));
   const place = join('/proc/self/fd', String(folder), basename(file));

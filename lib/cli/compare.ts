@@ -10,7 +10,7 @@ import { typed } from '../setup/paths.ts';
 import { askedFlags, readAsked } from './asked.ts';
 import { sidesOf, type Side } from './side-loads.ts';
 import { readSides } from './sides.ts';
-import { requireNone, readRunOptions, runFlags, type RunOptions } from './run-options.ts';
+import { readRunOptions, runFlags, type RunOptions } from './run-options.ts';
 import { getTools, preparing, runPlan, takeMachine, withRun, type ReadyRun } from './run.ts';
 import { print, report, say, terminalOf } from './run-output.ts';
 import { canBeApart, tryOnce, type Tried } from './start-sides.ts';
@@ -73,10 +73,6 @@ export async function compareCommand(args: readonly string[]): Promise<number> {
   const outcome = check(givenName, called);
   if ('problem' in outcome) throw usageError(`--name ${outcome.problem}`);
   const given = await readSides(positionals, flags.get('in'));
-  requireNone(
-    options.exports,
-    given.flatMap(({ source }) => (source.kind === 'config' ? [source.config.file] : [])),
-  );
   const asked = await readAsked(parsed, given);
   const kinds = given.map(({ source }) => source.kind);
   return withRun(options, kinds, {}, async (run) => {

@@ -239,10 +239,3 @@ function realPlace(file: string): string {
     return file;
   }
 }
-
-/** Throws UserError (exit code 2) if an export would overwrite one of `configs`. */
-export function requireNone(exports: Exports, configs: readonly string[]): void {
-  const taken = exports.find(({ file }) => configs.includes(file));
-  if (taken !== undefined)
-    throw usageError(`--${taken.flag} ${taken.file} is what is compared: name another file`);
-}

@@ -256,10 +256,63 @@ test('an unwritable file does not affect the others', async () => {
   await expect(report(early, allIn(folder))).rejects.toBe(ended);
 });
 
-test('an export does not overwrite a compared config', async () => {
-  const folder = await ownFiles({ 'b.conf': 'http { server { listen 80; } }' });
-  const file = join(folder, 'b.conf');
-  const logged = spyOn('error');
-  expect(await main(['compare', file, file, '--export-json', file])).toBe(2);
-  expect(logged.mock.calls.join()).toContain(`--export-json ${file} is what is compared: `);
+const ownScenario = `
+  import { defineScenario, nginx, wrk } from 'server-bakeoff';
+  import title from './title.json';
+  export default defineScenario({
+    name: 'mine', title, knob: 'x', load: wrk('-c 1 -t 1 -d 1'), page: { path: '/' },
+    variants: [
+      { name: 'a', server: { name: 'command', command: './a.sh', folder: '.' } },
+      { name: 'b', server: nginx(['./own.conf'], { workers: 1 }), page: { docroot: 'nginx', path: '/' } },
+    ],
+  });`;
+
+test.each([
+  ['compare a.conf b.conf', 'b.conf'],
+  ['compare a.conf b.conf', 'link.json'],
+  ['compare a.conf b.conf', 'include/part.conf'],
+  ['compare a.conf b.conf --urls pages', 'pages'],
+  ['compare a.conf b.conf --log access.log', 'access.log'],
+  ['compare a.conf b.conf --data @body', 'body'],
+  ['compare a.conf b.conf --bin nginx=./build', 'build'],
+  ['scenario ./mine.ts', 'mine.ts'],
+  ['scenario ./mine.ts', 'title.json'],
+  ['scenario ./mine.ts', 'a.sh'],
+  ['scenario ./mine.ts', 'own.conf'],
+])('%s does not replace %s, which it reads', async (command, input) => {
+  const config = (more: string) => `events {} http { ${more} server { listen 8080; } }`;
+  const folder = await ownFiles({
+    'a.conf': config(''),
+    'b.conf': config('include include/*.conf;'),
+    'own.conf': config(''),
+    'include/part.conf': 'gzip on;',
+    pages: '/a\n/b\n',
+    body: 'a=b',
+    build: '',
+    'access.log': '127.0.0.1 - - [01/Nov/2026:08:00:00 +0000] "GET / HTTP/1.1" 200 1 "-" "-"\n',
+    'a.sh': '#!/bin/sh\n',
+    'title.json': '"mine"',
+    'mine.ts': ownScenario,
+  });
+  symlinkSync('b.conf', join(folder, 'link.json'));
+  vi.stubEnv('INIT_CWD', folder);
+  const before = readFileSync(join(folder, input), 'utf8');
+  const complained = spyOn('error');
+  const args = `${command} --out ${folder}/results --no-install --export-json ${input}`.split(' ');
+  expect(await main(args)).toBe(2);
+  expect(complained.mock.calls).toEqual([
+    [
+      `--export-json ${folder}/${input} cannot be written: this command reads it: name another file`,
+    ],
+  ]);
+  expect(readFileSync(join(folder, input), 'utf8')).toBe(before);
+});
+
+test('a k6 script does not replace its scenario', async () => {
+  const folder = await ownFiles({ 'mine.ts': ownScenario, 'title.json': '"mine"', 'own.conf': '' });
+  vi.stubEnv('INIT_CWD', folder);
+  const complained = spyOn('error');
+  expect(await main(['scenario', './mine.ts', '--k6-script', './mine.ts'])).toBe(2);
+  expect(complained.mock.calls.join()).toMatch(/^--k6-script .*: this command reads it: /);
+  expect(readFileSync(join(folder, 'mine.ts'), 'utf8')).toBe(ownScenario);
 });
