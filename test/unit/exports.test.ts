@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test, vi } from 'vitest';
@@ -5,6 +6,7 @@ import { checkExports, report } from '../../lib/cli/run-output.ts';
 import { readScenarioOptions } from '../../lib/cli/scenario.ts';
 import { main } from '../../lib/cli/main.ts';
 import { UserError } from '../../lib/errors.ts';
+import { readBytes } from '../../lib/files.ts';
 import { headlineHtml } from '../../lib/report/html/headline.ts';
 import { csvReport, markdownReport, terminalReport } from '../../lib/report/texts.ts';
 import { resultJson, type Result, type VariantResult } from '../../lib/result/result.ts';
@@ -315,4 +317,39 @@ test('a k6 script does not replace its scenario', async () => {
   expect(await main(['scenario', './mine.ts', '--k6-script', './mine.ts'])).toBe(2);
   expect(complained.mock.calls.join()).toMatch(/^--k6-script .*: this command reads it: /);
   expect(readFileSync(join(folder, 'mine.ts'), 'utf8')).toBe(ownScenario);
+});
+
+test('an export to the file of stdout, which would lose the JSON, is refused', async () => {
+  const folder = await ownFiles({ out: '' });
+  const { status, stderr } = spawnSync(
+    'sh',
+    [
+      '-c',
+      '"$@" --json --export-csv /dev/stdout --no-install >out',
+      'sh',
+      process.execPath,
+      join(projectRoot, 'bin/bakeoff.mjs'),
+      'scenario',
+      'nginx-open-file-cache',
+    ],
+    { cwd: folder, encoding: 'utf8' },
+  );
+  expect([status, stderr]).toEqual([
+    2,
+    "--export-csv /dev/stdout cannot be written: it is this command's stdin, stdout or stderr: name another file\n",
+  ]);
+  expect(readFileSync(join(folder, 'out'), 'utf8')).toBe('');
+});
+
+test('what a run reads after its start is not replaced at its end', async () => {
+  spyOn('log');
+  const folder = await ownFiles({ 'run/x': '', 'part.conf': 'gzip on;' });
+  symlinkSync('part.conf', join(folder, 'a.json'));
+  readBytes(join(folder, 'part.conf'), 100);
+  await expect(
+    report({ result: whole, folder: asRunFolder(join(folder, 'run')) }, allIn(folder)),
+  ).rejects.toThrow(`--export-json ${folder}/a.json cannot be written: this command reads it: `);
+  expect(readFileSync(join(folder, 'part.conf'), 'utf8')).toBe('gzip on;');
+  for (const file of ['a.md', 'a.csv', 'run/table.md'])
+    expect(existsSync(join(folder, file)), file).toBe(true);
 });

@@ -8,7 +8,6 @@ import {
   truncateSync,
   writeFileSync,
 } from 'node:fs';
-import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect, test, vi } from 'vitest';
 import { run } from '../../lib/process.ts';
@@ -39,9 +38,11 @@ function written(text: string, name = 'mine.ts') {
   return { folder, file, temporary };
 }
 
-/** The temporary folders of a command that runs scenario files or servers. */
-const foldersOf = (pid = 0) =>
-  readdirSync(tmpdir()).filter((name) => new RegExp(`^bakeoff-\\w+-\\d+-${pid}-`).test(name));
+/** The temporary folders of a command that runs a scenario file: for root they are in /tmp if others may not enter `temporary`. */
+const foldersOf = (pid: number | undefined, temporary: string) =>
+  [temporary, '/tmp']
+    .flatMap((place) => readdirSync(place))
+    .filter((name) => new RegExp(`^bakeoff-\\w+-\\d+-${pid}-`).test(name));
 
 const program = path.join(projectRoot, 'bin/bakeoff.mjs');
 
@@ -107,7 +108,7 @@ test('Ctrl-C while a scenario file is loaded leaves nothing', async () => {
   await vi.waitFor(() => expect(readdirSync(folder)).toContain('begun'), 30_000);
   command.process.kill('SIGINT');
   expect(await command.ended).toEqual([130, null]);
-  expect(readdirSync(temporary)).toEqual([]);
+  expect(foldersOf(command.process.pid, temporary)).toEqual([]);
   const pid = execFileSync('cat', [begun], { encoding: 'utf8' });
   expect(() => process.kill(Number(pid), 0)).toThrow('ESRCH');
 });
@@ -139,18 +140,18 @@ test('a process that the code leaves in the background ends with it', async () =
 });
 
 test('KILL while a scenario file is loaded leaves neither processes nor files', async () => {
-  const { folder, file } = written(
+  const { folder, file, temporary } = written(
     `${leaving} setInterval(() => undefined, 1000); await new Promise(() => undefined);`,
   );
-  const command = start([program, 'scenario', file], { ...process.env });
+  const command = start([program, 'scenario', file], { ...process.env, TMPDIR: temporary });
   await vi.waitFor(() => expect(readdirSync(folder)).toContain('left'), 30_000);
   const left = Number(readFileSync(path.join(folder, 'left'), 'utf8'));
-  const compiled = foldersOf(command.process.pid);
-  expect(compiled).toHaveLength(1);
+  const { pid } = command.process;
+  expect(foldersOf(pid, temporary)).toHaveLength(1);
   command.process.kill('SIGKILL');
   expect(await command.ended).toEqual([null, 'SIGKILL']);
   // Processes may take 5 s to end by themselves.
-  await vi.waitFor(() => expect(foldersOf(command.process.pid)).toEqual([]), 20_000);
+  await vi.waitFor(() => expect(foldersOf(pid, temporary)).toEqual([]), 20_000);
   expect(isRunning(left)).toBe(false);
 });
 

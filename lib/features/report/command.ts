@@ -82,17 +82,30 @@ function keptResults(folders: readonly string[]): { kept: Result[]; leftOut: str
       problems.push(error.message);
     }
   }
-  const complete = read.filter(({ state }) => state === 'complete');
+  const runs = withoutCopies(read);
+  const complete = runs.filter(({ state }) => state === 'complete');
   const kept = complete.filter(({ quick }) => !quick);
   const others = [
     [complete.length - kept.length, 'with --quick'],
-    [read.length - complete.length, 'that ended early'],
+    [runs.length - complete.length, 'that ended early'],
+    [read.length - runs.length, 'that another folder has too'],
     [problems.length, `without a readable result (${problems[0]})`],
   ] as const;
   const words = others
     .filter(([number]) => number > 0)
     .map(([number, why]) => `${counts(number, 'run')} ${why}`);
   return { kept, leftOut: words.length === 0 ? '' : `left out: ${words.join(', ')}` };
+}
+
+/** Each run once: a folder may be a copy of another. Machines may have runs of one name. */
+function withoutCopies(results: readonly Result[]): Result[] {
+  const runs = new Map<string, Result>();
+  for (const result of results) {
+    const { run, environment } = result;
+    const key = `${run} ${environment.bootId}`;
+    if (!runs.has(key)) runs.set(key, result);
+  }
+  return [...runs.values()];
 }
 
 async function help(results: string): Promise<string[]> {

@@ -83,6 +83,15 @@ test('a page replaces the target of a link, but not a pipe', async () => {
   expect(readFileSync(join(home, 'page.html'), 'utf8')).toContain(headline);
 });
 
+test('a page does not replace the result that it shows', async () => {
+  aRun('one', text);
+  const file = join(home, 'results/one/result.json');
+  expect(await refused(['one', '--out', file], 1)).toMatch(
+    /: this command reads it: .*; --out names/,
+  );
+  expect(readFileSync(file, 'utf8')).toBe(text);
+});
+
 test('without arguments, runs are listed', async () => {
   aRun('one');
   expect(await main(['report'])).toBe(0);
@@ -118,6 +127,15 @@ test('--history shows all whole runs of a scenario, and no others', async () => 
   ).toEqual(['01', '02']);
   expect(printed.join('\n')).toMatch(/^Over 2 boots: \+20 % \[/m);
   expect(complained).toEqual(['left out: 1 run with --quick']);
+  const kept = join(home, 'results', '2026-11-01T08-00-00-mine');
+  const copy = join(home, 'results', '2026-11-09T08-00-00-mine');
+  fs.cpSync(kept, copy, { recursive: true });
+  const shown = printed.join('\n');
+  [printed, complained] = [[], []];
+  expect(await main(['report', '--history', 'mine']), complained.join()).toBe(0);
+  expect(printed.join('\n')).toBe(shown);
+  expect(complained).toEqual(['left out: 1 run with --quick, 1 run that another folder has too']);
+  fs.rmSync(copy, { recursive: true });
   run('05', 'mine', { state: 'partial' });
   run('06', 'mine', {
     comparisons: [{ ...first, roundRatios: [1.2, 0, 1.2, 1.2] }],
