@@ -167,6 +167,7 @@ function thatMatter<Page extends Pick<OtherBodies, 'bodyRatio'> & Weight>(
   others: readonly Page[],
   all: Weight,
 ): Page[] {
+  // Two empty pages are equally far off: ∞ − ∞ is no number.
   const furthestFirst = others.toSorted(
     (a, b) => distanceOf(b.bodyRatio) - distanceOf(a.bodyRatio) || 0,
   );
