@@ -14,7 +14,7 @@ const [, folder, scenarioFile] = process.argv.splice(1, 3);
 /** Much more than code needs: a scenario may import its requests as JSON. */
 const mostBytes = 100e6;
 
-/** The files that the scenario is compiled from, but for packages. */
+/** The scenario file and the files that it imports, but for packages. */
 const files = [];
 
 /** Refuses pipes and devices: esbuild would read them for ever. */

@@ -161,15 +161,15 @@ const unreadable: Record<string, string> = {
   ENXIO: notAFile,
 };
 
-/** The files that this process has read for a person. */
+/** The paths of files that this process reads for a person. */
 const inputs = new Set<string>();
 
-/** From now on, isInput says so of the file. One that is missing is none. */
+/** Protects a file from now on: see isInput. It may be missing. */
 export function noteInput(file: string): void {
   inputs.add(resolve(file));
 }
 
-/** Whether this process has read the file, whatever path leads to it. */
+/** Whether the file is one that this process reads, by any of its paths. No output may replace it. */
 export function isInput(stats: Stats): boolean {
   return [...inputs].some((file) =>
     isSameFile(
@@ -179,7 +179,7 @@ export function isInput(stats: Stats): boolean {
   );
 }
 
-/** Whether both are one file: links and mounts give it several paths. */
+/** Whether both are the same file: links and mounts give it several paths. */
 export function isSameFile(one: Stats, other: Stats | undefined): boolean {
   return one.dev === other?.dev && one.ino === other.ino;
 }

@@ -15,10 +15,10 @@ import { Interrupted, underSignals } from '../signals.ts';
 /** A scenario may read a large log. */
 const usualSeconds = 60;
 
-/** Of the answer: a scenario may import 100 MB, and a letter takes two bytes at most. */
+/** Limit of the answer: a scenario file has at most 100 MB, and the answer takes up to two bytes for a character. */
 const mostBytes = 256e6;
 
-/** `files` are those that the scenario was compiled from. */
+/** `files`: the scenario file and the files that it imports, but for packages. */
 type Answer = { scenario: unknown; files: string[] } | { problem: string };
 
 /** The scenario with that name, or in that file (with a / or a script's ending). @throws UserError with exit code 2 if there is none, 1 if it is wrong */

@@ -139,7 +139,7 @@ export async function getTools(run: Run, servers: readonly ServerSpec[], options
   return { ...run, signal, tools, binaries, versions };
 }
 
-/** The absolute paths of the files that a server is given. Each word of a command counts as one: it may name none. */
+/** The absolute paths of a server's files. Each word of a command counts as a path, as a script's name is one: the file may be missing. */
 function filesOf(server: ServerSpec): string[] {
   if (server.name === 'address') return [];
   if (server.name === 'command') {
