@@ -12,21 +12,25 @@ beforeAll(async () => {
   program = await buildServer(thisMachine(), folder);
 });
 
-test.each([
-  ['polls', '-poll'],
-  ['has a job of its own', '-job 50ms -job-each 500ms'],
-])('a server that %s is loaded alone, and so is the other side', async (_, does) => {
+test('a server that polls is loaded alone, and so is the other side', async () => {
   const out = newOut();
   const side = (name: string, flags: string) =>
     `${name}=${program} -cpu 300us -name ${name} ${flags}`;
-  const load = ['--load', 'wrk -c 10 -t 1', '--duration', '1s', '--rounds', '4'];
-  const args = ['compare', side('a', ''), side('b', does), ...load, '--store', 'none', '--no-why'];
+  const load = ['--load', 'wrk -c 10 -t 1', '--duration', '300ms', '--rounds', '1'];
+  const args = [
+    'compare',
+    side('a', ''),
+    side('b', '-poll'),
+    ...load,
+    '--store',
+    'none',
+    '--no-why',
+  ];
   const { variants, warnings } = await wholeResult(
     startCommand([...args, '--out', out], home.env),
     out,
   );
   expect(warnings.join('\n')).toMatch(/b uses \d\S* % of a core in the turns of others/);
   const phases = variants.flatMap(({ rounds }) => rounds.flatMap((round) => round.phases));
-  expect(phases.length).toBeGreaterThanOrEqual(8);
-  expect(phases.map(({ turns }) => turns)).toEqual(phases.map(() => null));
+  expect(phases.map(({ turns }) => turns)).toEqual([null, null]);
 });
