@@ -47,7 +47,8 @@ test.each(featureNames)('without %s the types are right, and the commands start'
   const left = await helpOf(copy);
   if (ofFeature === null) expect(left).toBe(whole);
   else expect(left).not.toMatch(ofFeature);
-});
+  // The compiler gives way to all other tests.
+}, 600_000);
 
 const home = useHome(['k6', 'nginx']);
 
