@@ -35,20 +35,24 @@ beforeAll(async () => {
   whole = await helpOf(projectRoot);
 });
 
-test.each(featureNames)('without %s the types are right, and the commands start', async (name) => {
-  const ofFeature = shown[name];
-  if (ofFeature === undefined) expect.fail(`what does ${name} add to the help?`);
-  if (ofFeature !== null) expect(whole).toMatch(ofFeature);
-  const { copy, gone } = without(name);
-  // Tests of the core stay; those of the boards and of what is stored need InfluxDB.
-  expect(gone.length).toBeLessThan(name === 'influxdb' ? 40 : 15);
-  const types = await node(copy, ['node_modules/typescript/bin/tsc', '--noEmit'], {}, givingWay);
-  expect(types).toEqual({ code: 0, output: '' });
-  const left = await helpOf(copy);
-  if (ofFeature === null) expect(left).toBe(whole);
-  else expect(left).not.toMatch(ofFeature);
-  // The compiler gives way to all other tests.
-}, 600_000);
+test.each(featureNames)(
+  'without %s the types are right, and the commands start',
+  async (name) => {
+    const ofFeature = shown[name];
+    if (ofFeature === undefined) expect.fail(`what does ${name} add to the help?`);
+    if (ofFeature !== null) expect(whole).toMatch(ofFeature);
+    const { copy, gone } = without(name);
+    // Tests of the core stay; those of the boards and of what is stored need InfluxDB.
+    expect(gone.length).toBeLessThan(name === 'influxdb' ? 40 : 15);
+    const types = await node(copy, ['node_modules/typescript/bin/tsc', '--noEmit'], {}, givingWay);
+    expect(types).toEqual({ code: 0, output: '' });
+    const left = await helpOf(copy);
+    if (ofFeature === null) expect(left).toBe(whole);
+    else expect(left).not.toMatch(ofFeature);
+    // The compiler gives way to all other tests.
+  },
+  600_000,
+);
 
 const home = useHome(['k6', 'nginx']);
 
