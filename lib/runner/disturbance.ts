@@ -101,6 +101,8 @@ function throttlingIn(
 
 /** From this share of a core on, what a server does in the turns of others shows in their figures. */
 const mostOutOfTurn = 0.01;
+/** Less may be the end of a start, or of connections. */
+const leastOutOfTurnMs = 10;
 
 /**
  * Requires of sides in turns that the turns of one say nothing on another. A CPU quota that held a server back would recover in the turns
@@ -118,7 +120,8 @@ export function requireSeparateTurns(sides: readonly SideInTurns[]): void {
       const quota = `${scaledTime(ms ?? 0)} (${samples.at(-1)?.quotas})`;
       if (ms !== undefined) throw new TurnsMeet(warning.quotaInTurns(name, quota), variants);
       const share = phase.idleCpuShare ?? 0;
-      if (share > mostOutOfTurn)
+      const othersMs = phase.monotonicMs[1] - phase.monotonicMs[0] - 1000 * phase.seconds;
+      if (share > mostOutOfTurn && share * othersMs > leastOutOfTurnMs)
         throw new TurnsMeet(warning.worksOutOfTurn(name, percent(share)), variants);
     }
   }
