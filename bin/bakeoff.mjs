@@ -8,7 +8,8 @@ import { accessSync, constants, existsSync, readFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { pathToFileURL } from 'node:url';
 import { installPackages, isCheckout, projectRoot } from './packages.mjs';
-import { helperIfThere, refusalForRoot, whoMayChange } from './trust.mjs';
+import { refusalForRoot } from './refusal.mjs';
+import { helperIfThere, whoMayChange } from './trust.mjs';
 
 /** Node 20 cannot reserve memory for WebAssembly with 32 GB of address space; with 64 GB it can. */
 const leastAddressSpace = 64e9;

@@ -6,7 +6,8 @@ import { homedir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { foldersOf, helper, refusalForRoot, whoMayPut } from './trust.mjs';
+import { refusalForRoot } from './refusal.mjs';
+import { foldersOf, helper, whoMayPut } from './trust.mjs';
 
 /** Ends with a slash. */
 export const projectRoot = fileURLToPath(new URL('..', import.meta.url));

@@ -7,13 +7,11 @@ import {
   constants,
   existsSync,
   lstatSync,
-  readdirSync,
   readFileSync,
   readlinkSync,
-  realpathSync,
   statSync,
 } from 'node:fs';
-import { basename, delimiter, dirname, isAbsolute, join, resolve, sep } from 'node:path';
+import { delimiter, dirname, isAbsolute, join, resolve, sep } from 'node:path';
 
 /** The kernel's limit, see path_resolution(7). */
 const mostLinks = 40;
@@ -106,7 +104,7 @@ function hasOnlyTrusted(gid) {
 }
 
 /** Whether others may make files in a sticky folder. @param {import('node:fs').Stats} stats of a folder */
-const isShared = ({ mode }) => (mode & 0o1000) !== 0 && (mode & 0o022) !== 0;
+export const isShared = ({ mode }) => (mode & 0o1000) !== 0 && (mode & 0o022) !== 0;
 
 /** Node does not read access control lists. */
 const lists = ['/usr/bin/ls', '/bin/ls', '/run/current-system/sw/bin/ls'].find((file) =>
@@ -115,23 +113,27 @@ const lists = ['/usr/bin/ls', '/bin/ls', '/run/current-system/sw/bin/ls'].find((
 
 /**
  * Says which of these places has an access control list. With one, the mode's group bits are what it grants at most.
- * @param {string[]} places that their group may write to @returns {string | undefined}
+ * @param {string[]} places that their group may write to
+ * @returns {string | undefined}
+ * @throws the system's error if ls cannot be run
  */
-function problemOfLists(places) {
+export function problemOfLists(places) {
   if (lists === undefined || places.length === 0) return undefined;
-  const { stdout } = spawnSync(lists, ['-ldUb', '--', ...places], { encoding: 'utf8' });
+  const { error, stdout } = spawnSync(lists, ['-ldUb', '--', ...places], { encoding: 'utf8' });
+  if (error !== undefined) throw error;
   // ls writes a plus after the mode.
   const at = stdout.split('\n').findIndex((line) => line[10] === '+');
   return at < 0 ? undefined : `others may write to ${places[at]} by its access control list`;
 }
 
 /**
+ * Says why somebody else could change what is there; undefined if nobody could. The folders above it are not looked at.
  * @param {string} place
  * @param {import('node:fs').Stats} stats
  * @param {boolean} inShared whether it is in a shared folder
  * @param {string[]} [mayHaveLists] gets the place if only an access control list could let others write to it; absent: that is looked at
  */
-function problemOf(place, stats, inShared = false, mayHaveLists) {
+export function problemOf(place, stats, inShared = false, mayHaveLists) {
   const { uid, gid, mode } = stats;
   // The system's files belong to an outsider, and so does what other users put into a shared folder.
   const isOwnersOwn = trusted.has(uid) || (uid === outsider && !inShared);
@@ -306,137 +308,4 @@ export function helperIfThere(name) {
   if (path === undefined || !isSafe(path)) return undefined;
   helpers.set(name, path);
   return path;
-}
-
-/** npm and Node look for these in all parent folders. */
-const readInParents = ['node_modules', 'package.json', '.npmrc'];
-
-/**
- * Says in one line why root must not run the bakeoff of this folder; undefined if it may, and for other users.
- * @param {string} projectRoot
- * @returns {string | undefined}
- */
-export function refusalForRoot(projectRoot) {
-  if (process.geteuid?.() !== 0) return undefined;
-  const root = realpathSync(projectRoot);
-  const refusal = (problem, remedy) =>
-    `root does not run bakeoff in ${root}: ${problem}; ${remedy}, or start it as another user`;
-  const becomesRoot = (problem) => `${problem}, and could so become root`;
-  const above = whoMayChange(dirname(root));
-  if (above !== undefined)
-    return refusal(
-      becomesRoot(above),
-      'move bakeoff, or close what is named (chown root, chmod go-w)',
-    );
-  const below = problemBelow(root);
-  if (below !== undefined)
-    return refusal(
-      becomesRoot(below),
-      `close it with chown -R root ${root} and chmod -R go-w ${root}`,
-    );
-  const beside = problemOfDependencies(root);
-  if (beside !== undefined)
-    return refusal(
-      becomesRoot(beside),
-      'install server-bakeoff as root, in a folder of its own (npm install)',
-    );
-  const read = problemInParents(root);
-  if (read === undefined) return undefined;
-  return refusal(`${read}, and npm and Node read it too`, 'remove it, or move bakeoff');
-}
-
-/** @param {string} root @returns {string | undefined} */
-function problemInParents(root) {
-  for (let folder = dirname(root); ; folder = dirname(folder)) {
-    const inShared = isShared(lstatSync(folder));
-    for (const name of readInParents) {
-      const place = join(folder, name);
-      const stats = lstatSync(place, { throwIfNoEntry: false });
-      const problem = stats && problemOf(place, stats, inShared);
-      if (problem !== undefined) return problem;
-    }
-    if (folder === dirname(folder)) return undefined;
-  }
-}
-
-/**
- * Looks at the packages that a package loads, with theirs: npm puts them beside it in another project's node_modules, whose other packages
- * are not bakeoff's. @param {string} root @returns {string | undefined}
- */
-function problemOfDependencies(root) {
-  // Those of a checkout are below it.
-  if (basename(dirname(root)) !== 'node_modules') return undefined;
-  const folders = new Set([root]);
-  // It comes to those that are added meanwhile.
-  for (const folder of folders)
-    for (const place of dependenciesOf(folder)) {
-      const real = realpathSync.native(place);
-      if (folders.has(real)) continue;
-      folders.add(real);
-      const problem = whoMayChange(place) ?? problemBelow(real, true);
-      if (problem !== undefined) return problem;
-    }
-  return undefined;
-}
-
-/** The folders of a package's dependencies, as Node finds them. @param {string} folder of the package */
-function dependenciesOf(folder) {
-  const file = join(folder, 'package.json');
-  if (!existsSync(file)) return [];
-  const { dependencies, optionalDependencies, peerDependencies } = JSON.parse(
-    readFileSync(file, 'utf8'),
-  );
-  const names = Object.keys({ ...dependencies, ...optionalDependencies, ...peerDependencies });
-  return names.flatMap((name) => {
-    for (let above = folder; ; above = dirname(above)) {
-      const place = `${above}/node_modules/${name}`;
-      if (basename(above) !== 'node_modules' && existsSync(place)) return [place];
-      if (above === dirname(above)) return [];
-    }
-  });
-}
-
-/** Of a checkout's folders, these have no code. */
-const withoutCode = new Set(['.git', '.bakeoff', 'results']);
-
-/** @param {string} folder */
-function entriesOf(folder) {
-  try {
-    return readdirSync(folder, { withFileTypes: true });
-  } catch (error) {
-    if (error?.code === 'ENOENT') return [];
-    throw error;
-  }
-}
-
-/**
- * Looks at all folders and files with code. Files in packages are left out: thousands would take a tenth of a second, and npm makes them as
- * it makes their folders. @param {string} root @param {boolean} isPackage @returns {string | undefined}
- */
-function problemBelow(root, isPackage = false) {
-  const packages = `${root}/node_modules`;
-  const left = [root];
-  // git's settings name programs that it runs. In a work tree .git is a file.
-  const settings = `${root}/.git/config`;
-  if (existsSync(settings)) left.push(settings);
-  /** @type {string[]} */
-  const mayHaveLists = [];
-  for (let place = left.pop(); place !== undefined; place = left.pop()) {
-    const stats = lstatSync(place, { throwIfNoEntry: false });
-    // Another command may remove its temporary files meanwhile.
-    if (stats === undefined) continue;
-    // Also of what is behind a link, such as a node_modules elsewhere.
-    const problem =
-      stats.isSymbolicLink() && existsSync(place)
-        ? whoMayChange(place)
-        : problemOf(place, stats, false, mayHaveLists);
-    if (problem !== undefined) return problem;
-    if (!stats.isDirectory()) continue;
-    const hasPackages = isPackage || place.startsWith(`${packages}/`);
-    for (const entry of entriesOf(place)) {
-      const isLeftOut = place === root && withoutCode.has(entry.name);
-      if (!isLeftOut && !(hasPackages && entry.isFile())) left.push(`${place}/${entry.name}`);
-    }
-  }
-  return problemOfLists(mayHaveLists);
 }

@@ -117,8 +117,10 @@ export function requireSeparateTurns(sides: readonly SideInTurns[]): void {
     for (const phase of phases) {
       const window = windowOf(phase, planned.load);
       const ms = throttledMs(samples, window, (sample) => sample.quotaThrottledMs);
-      const quota = `${scaledTime(ms ?? 0)} (${samples.at(-1)?.quotas})`;
-      if (ms !== undefined) throw new TurnsMeet(warning.quotaInTurns(name, quota), variants);
+      if (ms !== undefined) {
+        const quota = `${scaledTime(ms)} (${samples.at(-1)?.quotas})`;
+        throw new TurnsMeet(warning.quotaInTurns(name, quota), variants);
+      }
       const share = phase.idleCpuShare ?? 0;
       const othersMs = phase.monotonicMs[1] - phase.monotonicMs[0] - 1000 * phase.seconds;
       if (share > mostOutOfTurn && share * othersMs > leastOutOfTurnMs)

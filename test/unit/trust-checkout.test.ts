@@ -16,7 +16,7 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { describe, expect, it, onTestFinished, test, vi } from 'vitest';
-import { refusalForRoot } from '../../bin/trust.mjs';
+import { refusalForRoot } from '../../bin/refusal.mjs';
 import { bundledForK6 } from '../../lib/runner/k6.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
 import { newFolder } from '../fixtures/new-folder.ts';

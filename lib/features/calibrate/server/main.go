@@ -72,8 +72,6 @@ func main() {
 	after := flag.Duration("after", 0, "CPU time after each answer, whenever nobody asks")
 	backlog := flag.Duration("backlog", 10*time.Millisecond, "CPU time of -after that may be left undone")
 	poll := flag.Bool("poll", false, "it asks for requests again and again, and never waits for them")
-	job := flag.Duration("job", 0, "CPU time of a job of its own, whether anybody asks or not: with -job-each")
-	jobEach := flag.Duration("job-each", time.Second, "time from a job's begin to the next one's")
 	fork := flag.Duration("fork", 0, "CPU time of a request, most of it in a child process that answers")
 	flag.String("name", "", "tells it apart from an equal one: a comparison of equal commands would have no verdict")
 	flag.Parse()
@@ -94,7 +92,7 @@ func main() {
 	if time.Now().UnixNano()/1000%2 == 1 {
 		before *= 1 + *modes
 	}
-	s.cpu = work{before: int64(before), drift: *drift, slowFor: int64(*slowFor), after: int64(*after), backlog: int64(*backlog), fork: int64(*fork), job: int64(*job), jobEach: int64(*jobEach)}
+	s.cpu = work{before: int64(before), drift: *drift, slowFor: int64(*slowFor), after: int64(*after), backlog: int64(*backlog), fork: int64(*fork)}
 	s.polls = *poll
 
 	// Requests do not allocate, and the garbage collector's threads would add CPU time.
@@ -158,7 +156,6 @@ func (s *server) serve() error {
 		if s.polls && n == 0 {
 			s.cpu.begin() // Time in which nobody asked is no request's
 		}
-		s.cpu.doJob(now)
 		for _, event := range events[:n] {
 			s.handle(event, now)
 			s.answerDue()
@@ -180,9 +177,6 @@ func (s *server) timeout() int64 {
 	}
 	if len(s.waiting) > 0 {
 		return max(0, s.waiting[0].due-s.now())
-	}
-	if s.cpu.job > 0 {
-		return max(0, s.cpu.nextJob-s.now())
 	}
 	return s.cpu.reapSoon()
 }

@@ -15,9 +15,6 @@ type work struct {
 	after   int64
 	backlog int64
 	fork    int64
-	job     int64
-	jobEach int64
-	nextJob int64
 	// owed is pending work after responses.
 	owed int64
 	// account is the CPU time that the process should have used so far.
@@ -49,15 +46,6 @@ func (w *work) request(age int64) {
 		w.spend(w.before)
 	}
 	w.spend(w.before + int64(w.drift*float64(w.before)*slope(age)))
-}
-
-// doJob does the server's own job if it is due.
-func (w *work) doJob(now int64) {
-	if w.job == 0 || now < w.nextJob {
-		return
-	}
-	w.nextJob = now + w.jobEach
-	w.spend(w.job)
 }
 
 // slope rises from 0 to 1 and falls again, in 30 s.
