@@ -3,7 +3,7 @@ import { UserError } from '../lib/errors.ts';
 import { thisMachine } from '../lib/setup/machine.ts';
 import { ensureTools, type ToolName } from '../lib/setup/tools.ts';
 
-const needed = ['k6', 'nginx', 'h2o', 'nghttpd', 'h2load', 'openssl', 'influxd'] as const;
+const needed = ['k6', 'nginx', 'h2o', 'nghttpd', 'h2load', 'wrk', 'openssl', 'influxd'] as const;
 
 /** Without these some tests are skipped. */
 const optional: readonly (readonly [tools: readonly ToolName[], what: string])[] = [

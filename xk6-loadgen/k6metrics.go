@@ -157,7 +157,7 @@ func (t *timeDraw) draw(d engine.LatencyDistribution) []float64 {
 	if int64(n) < count {
 		t.tails += float64(n) / mostDrawn
 	}
-	if t.tails >= 1 {
+	if t.tails >= 0.5 {
 		tail := max(value, min(t.owed+d.Mean, d.Max))
 		t.tails--
 		t.owed += d.Mean - tail

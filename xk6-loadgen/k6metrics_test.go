@@ -84,6 +84,27 @@ func TestK6ComputesThePercentilesOfAllRequests(t *testing.T) {
 	}
 }
 
+func TestTheMeanHoldsWhereTheLastSecondHasATailAndFewerRequests(t *testing.T) {
+	even := distributionOf(slices.Repeat([]float64{1}, 3000))
+	values := make([]float64, 2990)
+	total := 3000.0
+	for i := range values {
+		values[i] = max(1, float64(i-2890)) // A stall of 100 ms: the last 100 wait for what is left of it.
+		total += values[i]
+	}
+	var draw timeDraw
+	sum, samples := 0.0, 0
+	for _, second := range []engine.LatencyDistribution{even, distributionOf(values)} {
+		for _, v := range draw.draw(second) {
+			sum += v
+			samples++
+		}
+	}
+	if got, want := sum/float64(samples), total/5990; math.Abs(got/want-1) > 0.08 { // Three samples stand for the stall.
+		t.Errorf("the mean is %.3f, of all requests %.3f", got, want)
+	}
+}
+
 func TestASecondWithFewRequestsWeighsLittle(t *testing.T) {
 	var draw timeDraw
 	fast, slow := distributionOf(slices.Repeat([]float64{1}, 100_000)), distributionOf(slices.Repeat([]float64{900}, 100))

@@ -63,10 +63,11 @@ test('the summary of k6 has the counts and percentiles of the engine', async () 
   expect(metrics['data_received']?.count).toBe(result.bytes.received);
   expect(metrics['data_sent']?.count).toBe(result.bytes.sent);
   expect(metrics['http_req_failed']?.value).toBe(0);
-  const { min, mean, histogram } = result.latencyMs;
+  const { min, mean, max, histogram } = result.latencyMs;
   const k6s = metrics.http_req_duration;
   expect(k6s.min / min).toBeCloseTo(1, 2);
-  expect(Math.abs(k6s.avg / mean - 1)).toBeLessThan(0.05);
+  // One of its 300 samples may stand for the greatest time or not.
+  expect(Math.abs(k6s.avg - mean)).toBeLessThan(0.05 * mean + max / 300);
   // Compares ranks, because values in the tail are far apart.
   for (const [measured, share] of [
     [k6s.med, 0.5],

@@ -15,7 +15,7 @@ beforeEach((context) => {
 
 /**
  * Writes the kernel setting that it sees to a file. Then asks all servers of bakeoff's ports that it reaches, again and again, and writes
- * their bodies. Its arguments are the file, the requests on each connection, and for how many seconds it keeps that open after them.
+ * their bodies. Its arguments are the file, the requests on each connection, and for how many seconds it keeps all of them open.
  */
 const stranger = `
 use Socket;
@@ -28,6 +28,7 @@ $SIG{PIPE} = 'IGNORE';
 for (;;) {
   open my $tcp, '<', '/proc/net/tcp';
   my @ports = grep { $_ >= 20000 && $_ < 30000 } map { my @f = split; $f[3] eq '0A' ? hex((split /:/, $f[1])[1]) : () } <$tcp>;
+  my @open;
   for my $port (@ports) {
     socket(my $to, PF_INET, SOCK_STREAM, 0);
     connect($to, sockaddr_in($port, INADDR_LOOPBACK)) or next;
@@ -37,13 +38,13 @@ for (;;) {
       sysread $to, $answer, 9999 or last;
     }
     note($answer =~ /(hello \\w)/ ? "$1\\n" : '');
-    select undef, undef, undef, $kept;
+    push @open, $to;
   }
-  select undef, undef, undef, 0.01;
+  select undef, undef, undef, $kept;
 }`;
 
 /** Writes two configs that are equal but for code in the second. Returns them, and what this code has written so far. @param how it asks */
-function configs(how = '100 0') {
+function configs(how = '100 0.01') {
   const folder = newFolder();
   chmodSync(folder, 0o777);
   const log = join(folder, 'answers');
@@ -91,7 +92,7 @@ test('code in a config does not reach another config; kernel settings are those 
 
 test('where sides share a loopback, one that loads another costs the verdict', async () => {
   // It works too little in the turns of others to be loaded alone.
-  const { files, written } = configs('1 0.5');
+  const { files, written } = configs('1 4');
   const command = `node -e 'require("node:http").createServer((_, to) => to.end("hello c")).listen(process.env.PORT, "127.0.0.1")'`;
   const { comparisons, warnings } = await compared([...files, command], [], '2s');
   expect([...written()]).toEqual(expect.arrayContaining(['hello a', 'hello b', 'hello c']));
