@@ -31,6 +31,8 @@ export interface EndedRun {
   examined: 'all' | 'decided' | 'none';
   /** Shows progress: the step, the sides it looks at, the seconds left. */
   tell(step: { what: string; seen: string; secondsLeft: number }): void;
+  /** Prints a line that stays. */
+  say(line: string): void;
 }
 
 /** What a load in steps found, instead of the requests/s that were answered. */
@@ -102,8 +104,8 @@ export interface Feature {
   /** Says where a run's figures were sent. Its line is the last one below the table. */
   stored?(result: Result): Stored;
   /**
-   * Looks at a run. Returns the result with what was found under a key of its own, or undefined if it did not look. Throws what ends the
-   * run.
+   * Looks at a run. Returns the result with what was found, and without verdicts that it refutes, or undefined if it did not look. Throws
+   * what ends the run.
    */
   afterRounds?(run: EndedRun): Promise<Result | undefined>;
   /** Returns what its load in steps found; undefined for results of other loads. */

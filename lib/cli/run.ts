@@ -267,13 +267,13 @@ async function examine(
   { flags, examined }: RunOptions,
   progress: ReturnType<typeof createRunProgress>,
 ): Promise<void> {
-  const asked = { context, flags, examined, tell: progress.running };
+  const asked = { context, flags, examined, tell: progress.running, say: progress.say };
   try {
     for (const { afterRounds } of features) {
       const result = await afterRounds?.({ ...asked, result: outcome.result });
       if (result === undefined) continue;
       outcome.result = result;
-      const problem = await context.sink?.found(result);
+      const problem = await context.sink?.found(context, result, outcome.kept);
       if (typeof problem === 'string') result.warnings.push(problem);
       await writeWhole(join(context.folder, 'result.json'), resultJson(result));
     }

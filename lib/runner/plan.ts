@@ -364,8 +364,8 @@ export interface Sink {
   ): Promise<string | null>;
   /** Deletes a round that no longer counts. */
   forget(plan: Plan, round: number): Promise<string | null>;
-  /** Stores the findings of features. */
-  found(result: Result): Promise<string | null>;
+  /** Stores the result with the findings of features. */
+  found(run: RunBase, result: Result, kept: readonly KeptRound[]): Promise<string | null>;
   /** Checks at the end of a run that all kept rounds are stored. Returns the result with the new counts, or the same if none changed. */
   settle(run: RunBase, result: Result, kept: readonly KeptRound[]): Promise<Result>;
   /** May be called twice. */

@@ -16,7 +16,7 @@ import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { startChild } from '../../lib/process.ts';
 import { partsOf } from '../../lib/features/why/perf-output.ts';
-import { samplerArgs } from '../../lib/features/why/look.ts';
+import { samplerArgs } from '../../lib/features/why/perf.ts';
 import type { StartedServer } from '../../lib/servers/index.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
 import { stillRunning } from '../fixtures/processes.ts';

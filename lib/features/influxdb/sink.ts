@@ -14,6 +14,7 @@ import type {
 } from '../../runner/plan.ts';
 import { checkRound, checkRun } from './integrity.ts';
 import { benchRound } from './round-points.ts';
+import { benchSentence } from './schema.ts';
 import { foundPoints, resultPoints, roundPoints, samplePoints } from './run-points.ts';
 import { openStore, type Store, type StoreOptions } from './store.ts';
 
@@ -81,16 +82,14 @@ export class DatabaseSink implements Sink {
   }
 
   forget({ run }: Plan, round: number): Promise<string | null> {
-    const { measurement } = benchRound;
-    for (const [identity, point] of this.#written)
-      if (point.startsWith(`${measurement},`) && point.includes(`,round=${round},`))
-        this.#written.delete(identity);
-    const which = `"run" = ${quoteString(run)} AND "round" = '${round}'`;
-    return errorLine(this.#store.query(`DELETE FROM "${measurement}" WHERE ${which}`));
+    return this.#delete(benchRound.measurement, run, round);
   }
 
-  found(result: Result): Promise<string | null> {
-    return this.#write(result.run, foundPoints(result));
+  async found(run: RunBase, result: Result, kept: readonly KeptRound[]): Promise<string | null> {
+    // A verdict that was taken back has other tags.
+    const problem = await this.#delete(benchSentence.measurement, result.run);
+    const points = [...resultPoints(run, result, kept, true), ...foundPoints(result)];
+    return (await this.#write(result.run, points)) ?? problem;
   }
 
   /** Counts the points of the run in the database, k6's of the kept rounds, and writes missing ones again. */
@@ -112,16 +111,24 @@ export class DatabaseSink implements Sink {
     };
     if (changed.size === 0) return settled;
     const rounds = kept.flatMap((round) => roundPoints(run.plan, round, settled));
-    const problem =
-      (await this.#write(name, rounds)) ??
-      (await this.after(run, settled, kept, true)) ??
-      (await this.found(settled));
+    const problem = (await this.#write(name, rounds)) ?? (await this.found(run, settled, kept));
     if (problem !== null && !problems.has(problem)) settled.warnings.push(problem);
     return settled;
   }
 
   close(): Promise<void> {
     return this.#store.close();
+  }
+
+  /** Deletes the points of a run, or of one of its rounds. */
+  #delete(measurement: string, run: string, round?: number): Promise<string | null> {
+    const [tag, which] =
+      round === undefined ? ['', ''] : [`,round=${round},`, ` AND "round" = '${round}'`];
+    for (const [identity, point] of this.#written)
+      if (point.startsWith(`${measurement},`) && point.includes(tag))
+        this.#written.delete(identity);
+    const where = `"run" = ${quoteString(run)}${which}`;
+    return errorLine(this.#store.query(`DELETE FROM "${measurement}" WHERE ${where}`));
   }
 
   #write(run: string, points: readonly string[]): Promise<string | null> {

@@ -1,24 +1,34 @@
-// When causes are looked at, and at which sides.
+// Which sides are looked at after the rounds, and for how long.
 import { minimumRounds } from '../../analysis/statistics.ts';
 import { UserError } from '../../errors.ts';
 import type { EndedRun } from '../../feature.ts';
 import { changedSettings, readConfigs } from '../../report/html/differences.ts';
+import { verdictLines } from '../../report/sentences.ts';
 import type { Result } from '../../result/result.ts';
 import { serverMetricNames } from '../../result/server-metrics.ts';
+import type { PlannedVariant, RunContext } from '../../runner/plan.ts';
+import { isCounted } from '../../scenario/load.ts';
+import { loadOf } from '../../scenario/variants.ts';
 import { thisMachine } from '../../setup/machine.ts';
 import { ensureTools } from '../../setup/tools.ts';
-import { lookWhy, secondsOfWhy } from './look.ts';
+import { lookAlone, perfLoadSeconds } from './look.ts';
+import { heldAgainst } from './held.ts';
 
-/** Looks at the sides that were compared, unless the flags say no. Returns the result with `why`. Throws Interrupted. */
-export async function lookAfterRounds({
-  context,
-  result,
-  flags,
-  examined,
-  tell,
-}: EndedRun): Promise<Result | undefined> {
+/** A first load is as long as the load's own text says, but no longer, in seconds; a look with perf after it takes the rest. */
+const longest = { alone: 10, withPerf: 6 };
+/** About how long a side's start and end take with those of a load, and those of the loads with perf, in seconds. */
+const overheadSeconds = { alone: 2, withPerf: 4 };
+/** A shorter first load says less than the rounds. */
+const shortestSeconds = 0.5;
+
+/**
+ * Looks at the sides that were compared, unless the flags say no. Returns the result with what was seen, in which verdicts that do not
+ * hold are taken back. Throws Interrupted.
+ */
+export async function lookAfterRounds(run: EndedRun): Promise<Result | undefined> {
+  const { context, result, flags, examined, tell, say } = run;
   // A load in steps has no rate of its own to look at.
-  if (!isAsked(flags) || examined === 'none' || context.plan.stepped !== undefined)
+  if (flags.has('no-look') || examined === 'none' || context.plan.stepped !== undefined)
     return undefined;
   const shown = result.comparisons.filter(
     ({ roundRatios, verdict }) =>
@@ -26,25 +36,75 @@ export async function lookAfterRounds({
       (examined === 'all' || /^(faster|slower)$/.test(verdict)),
   );
   const names = new Set(shown.flatMap(({ baseline, variant }) => [baseline, variant]));
-  if (names.size === 0) return undefined;
-  const secondsLeft = secondsOfWhy(names.size);
-  tell({ what: 'looking why', seen: [...names].join(', '), secondsLeft });
-  const perf = await perfOrWhyNot(context.signal);
-  const { missing, sides } = await lookWhy(context, names, perf);
+  const sides = context.plan.variants.filter(({ variant }) => names.has(variant.name));
+  if (sides.length === 0) return undefined;
+  const asksWhy = isAsked(flags);
+  const mostSeconds = longestAlone(run, sides.length, asksWhy);
+  const secondsOf = (planned: PlannedVariant) => secondsAlone(context, planned, mostSeconds);
+  if (!asksWhy && sides.every((side) => secondsOf(side) === 0)) return undefined;
+  verdictLines(result).forEach(say);
+  const takes = (planned: PlannedVariant) =>
+    overheadSeconds.alone + secondsOf(planned) + (asksWhy ? withPerfSeconds : 0);
+  let secondsLeft = sides.reduce((sum, side) => sum + takes(side), 0);
+  const perf = asksWhy ? await perfOrWhyNot(context.signal) : undefined;
+  const onSide = (name: string) => {
+    tell({ what: 'checking each side alone', seen: name, secondsLeft });
+    secondsLeft -= takes(sides.find(({ variant }) => variant.name === name) as PlannedVariant);
+  };
+  const { alone, why } = await lookAlone(context, { sides, secondsOf, perf, onSide });
   const configs = readConfigs(context.folder, result);
-  const named = sides.map((side) => {
+  const changedSides = why.sides.map((side) => {
     const changed = changedSettings(result, configs, side.variant);
     return changed.length === 0 ? side : { ...side, changed };
   });
-  return { ...result, why: { missing, sides: named } };
+  const isChecked = alone.sides.length + alone.missing.length > 0;
+  return heldAgainst({
+    ...result,
+    ...(isChecked ? { alone } : {}),
+    ...(asksWhy ? { why: { missing: why.missing, sides: changedSides } } : {}),
+  });
 }
 
-/** By the flags of the run, and their values. */
+const withPerfSeconds =
+  overheadSeconds.withPerf + perfLoadSeconds.sampled + perfLoadSeconds.counted;
+
+/** By the flags of the run, and their values: whether causes are looked for. */
 export function isAsked(flags: ReadonlyMap<string, string>): boolean {
   if (flags.has('why')) return true;
   if (['no-why', 'quick'].some((flag) => flags.has(flag))) return false;
   // perf sees what a request costs.
   return !serverMetricNames.some((metric) => metric === flags.get('metric'));
+}
+
+/** The most seconds of a side's first load: all sides together take no longer than the rounds did, and no longer than --max-time leaves. */
+function longestAlone(
+  { context: { plan }, result }: EndedRun,
+  sides: number,
+  asksWhy: boolean,
+): number {
+  const tookSeconds = (Date.now() - Date.parse(result.startedAt)) / 1000;
+  const leftSeconds = (plan.maxTimeSeconds ?? Infinity) - tookSeconds;
+  const overhead = overheadSeconds.alone + (asksWhy ? withPerfSeconds : 0);
+  const most = asksWhy ? longest.withPerf : longest.alone;
+  return Math.min(most, tookSeconds / sides, leftSeconds / sides - overhead);
+}
+
+/** 0 where a round has that load already: the only one of its group, as long, or with all its requests from the first connect on. */
+function secondsAlone(
+  { plan }: RunContext,
+  { variant, load }: PlannedVariant,
+  most: number,
+): number {
+  if (isCounted(load)) return 0;
+  const { rate, requests = 0 } = load;
+  const inRounds = rate === undefined ? (load.durationSeconds ?? 0) : requests / rate;
+  const { durationSeconds, ...profile } = loadOf(plan.scenario, variant);
+  const ofItself =
+    durationSeconds ?? (rate === undefined ? inRounds : (profile.requests ?? requests) / rate);
+  const seconds = Math.min(most, Math.max(ofItself, inRounds));
+  const group = plan.groups.find(({ sides }) => sides.some((side) => side.variant === variant));
+  const isAlone = group?.sides.length === 1;
+  return seconds < shortestSeconds || (isAlone && seconds <= inRounds) ? 0 : seconds;
 }
 
 async function perfOrWhyNot(signal: AbortSignal): Promise<string | UserError> {

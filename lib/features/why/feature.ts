@@ -1,20 +1,26 @@
 import type { Feature } from '../../feature.ts';
+import { heldLines } from './held.ts';
 import { whyLines, whyPart } from './report.ts';
 
-/** The causes of verdicts, by a look of perf after the rounds: docs/why.md. */
+/** A look at each side alone after the rounds: whether the verdict holds (docs/verdicts.md), and its cause by perf (docs/why.md). */
 export const why: Feature = {
   flags: {
     why: {
       group: 'verdict',
       rare: true,
       notInSteps: true,
-      without: ['no-why'],
+      without: ['no-why', 'no-look'],
       help: 'after the verdict look at its cause with perf, with --quick too (5 s per side)',
     },
     'no-why': { group: 'verdict', rare: true, help: 'leave that out' },
+    'no-look': {
+      group: 'verdict',
+      rare: true,
+      help: 'do not check the verdict with each side alone after the rounds, nor look at its cause',
+    },
   },
   afterRounds: async (run) => (await import('./after-rounds.ts')).lookAfterRounds(run),
-  sentences: whyLines,
+  sentences: (result) => [...heldLines(result), ...whyLines(result)],
   parts: whyPart,
   sections: async (...run) => (await import('./section.ts')).whySections(...run),
 };

@@ -5,6 +5,7 @@ import { cpuBars, whyLines, whyPart } from './report.ts';
 import { changedSettings } from '../../report/html/differences.ts';
 import { htmlReport } from '../../report/html/run-page.ts';
 import { readArguments } from '../../cli/arguments.ts';
+import { UserError } from '../../errors.ts';
 import type { EndedRun } from '../../feature.ts';
 import { isAsked, lookAfterRounds } from './after-rounds.ts';
 import { why } from './feature.ts';
@@ -12,7 +13,7 @@ import { flameGraph } from './flame.ts';
 import { textOf } from '../../report/table.ts';
 import { countsIn, placeOf } from './perf-output.ts';
 import type { RunContext } from '../../runner/plan.ts';
-import { lookWhy } from './look.ts';
+import { lookAlone } from './look.ts';
 import { newFolder } from '../../../test/fixtures/new-folder.ts';
 import { compared, openFileCache, result, workers } from '../../../test/fixtures/result.ts';
 
@@ -214,11 +215,13 @@ it('the causes of a load in steps are not looked at', async () => {
   const made = compared(result([workers, openFileCache]), { verdict: 'faster' });
   const ended = (stepped: object | undefined) =>
     ({
-      context: { plan: { stepped } },
+      context: {
+        plan: { stepped, variants: [{ variant: { name: 'workers' }, load: { requests: 1 } }] },
+      },
       result: made,
       flags: new Map(),
       examined: 'all',
-      tell: () => {
+      say: () => {
         throw new Error('it looks');
       },
     }) as unknown as EndedRun;
@@ -234,16 +237,13 @@ it('--why is refused with a flag whose loads are made in steps', () => {
   expect(readArguments(['--climb', '--no-why'], known).flags.has('climb')).toBe(true);
 });
 
-it.each([
-  [['a'], 'a was not started on this machine'],
-  [['a', 'b', 'c'], 'a, b and c were not started on this machine'],
-])('names the servers of another host once: %j', async (names, line) => {
-  const sides = names.map((name) => ({ variant: { name, server: { name: 'nginx' } } }));
-  const cores = { serverHost: 'web1' };
-  const plan = { scenario: {}, cores, groups: sides.map((side) => ({ sides: [side] })) };
-  const context = { plan, folder: newFolder() } as unknown as RunContext;
-  const why = await lookWhy(context, new Set(names), '/usr/bin/perf');
-  expect(why).toEqual({ missing: [line], sides: [] });
+it('is not looked for without perf', async () => {
+  const context = { plan: { scenario: {}, cores: {} }, folder: newFolder() };
+  const looked = await lookAlone(
+    { ...context, signal: new AbortController().signal } as unknown as RunContext,
+    { sides: [], secondsOf: () => 0, perf: new UserError('no perf'), onSide: () => undefined },
+  );
+  expect(looked.why).toEqual({ missing: ['no perf'], sides: [] });
 });
 
 it('is below the table that it explains', async () => {

@@ -1,0 +1,138 @@
+// Rounds held against each side alone, under a longer load. The method: docs/verdicts.md.
+import type { Comparison, Metric, Phase, Result, Round } from '../result/result.ts';
+import { variantOf } from './comparisons.ts';
+import { noiseOf } from './limit.ts';
+import { metrics } from './metrics.ts';
+import { phasesIn, roundRps } from './phases.ts';
+import {
+  extent,
+  mean,
+  meanInterval,
+  minimumRounds,
+  studentQuantile,
+  variance,
+} from './statistics.ts';
+
+/** Chance, in a run, that a load alone seems to differ from rounds that it is like, were there no tolerance. */
+const falseAlarms = 0.01;
+/** A smaller difference, as a logarithm, may come from the caches that sides in turns share. */
+const differenceMatters = Math.log(1.03);
+/** A pause of more than this share of a load that is so many times as long as all in the rounds is no chance. */
+const pauseMatters = { share: 0.03, times: 5 };
+/** From this share of the cores on, others held the server up in a pause. */
+const heldUpShare = 0.5;
+
+/** A pause alone that the rounds of a side lack, with the longest one in them. */
+export interface Pause {
+  name: string;
+  ms: number;
+  inRoundsMs: number;
+}
+
+/** A figure alone and in the rounds. Of a comparison it is a ratio, of a side at a rate its responses per second. */
+export interface Check {
+  alone: number;
+  inRounds: number;
+  /** They surely differ. */
+  differs: boolean;
+  pause?: Pause;
+}
+
+type Checked = Pick<Result, 'variants' | 'comparisons' | 'alone'>;
+
+/** Holds a comparison by this metric against its sides alone; undefined if one was not loaded alone, or has no such figure. */
+export function checkOf(
+  { variant, baseline }: Pick<Comparison, 'variant' | 'baseline'>,
+  metric: Metric,
+  result: Checked,
+): Check | undefined {
+  const [before, after] = [sideOf(baseline, result), sideOf(variant, result)];
+  if (before === undefined || after === undefined) return undefined;
+  const { of, isOfSpeed } = metrics[metric];
+  const logsBefore = before.rounds.map((round) => Math.log(of(round)));
+  const logsAfter = after.rounds.map((round) => Math.log(of(round)));
+  const alone = Math.log(of(after.alone)) - Math.log(of(before.alone));
+  const check = compared(
+    logsAfter.map((log, round) => log - (logsBefore[round] as number)),
+    // The sides are alone at different times, between which the machine changes as it does from round to round.
+    Math.sqrt(variance(logsBefore) + variance(logsAfter)),
+    alone,
+    takenMore(before) + takenMore(after),
+    result,
+  );
+  const pause = isOfSpeed ? (after.pause ?? before.pause) : undefined;
+  if (check === undefined || pause === undefined) return check;
+  const isOther = Math.abs(Math.log(check.alone / check.inRounds)) > differenceMatters;
+  return { ...check, differs: check.differs || isOther, pause };
+}
+
+/** Holds the responses per second of a side at a rate against those alone; undefined without a rate, and if it was not loaded alone. */
+export function rateCheckOf(name: string, result: Checked): Check | undefined {
+  const side = sideOf(name, result);
+  if (side === undefined || variantOf(result, name)?.load.rate === undefined) return undefined;
+  const logs = side.rounds.map(({ phases }) => Math.log(roundRps(phases)));
+  const alone = Math.log(roundRps(side.alone.phases));
+  return compared(logs, Math.sqrt(variance(logs)), alone, takenMore(side), result);
+}
+
+/** @param logs of the rounds @param scatter of a single figure alone @param tolerated beside differenceMatters */
+function compared(
+  logs: readonly number[],
+  scatter: number,
+  alone: number,
+  tolerated: number,
+  { comparisons }: Checked,
+): Check | undefined {
+  if (![...logs, scatter, alone].every(Number.isFinite)) return undefined;
+  const alpha = falseAlarms / Math.max(1, comparisons.length);
+  const { middle, half } = meanInterval(logs, alpha);
+  const halfAlone = studentQuantile(1 - alpha / 2, logs.length - 1) * scatter;
+  const far = half + halfAlone + differenceMatters + tolerated;
+  return {
+    alone: Math.exp(alone),
+    inRounds: Math.exp(middle),
+    differs: Math.abs(alone - middle) > far,
+  };
+}
+
+interface Side {
+  name: string;
+  rounds: readonly Round[];
+  alone: Round;
+  pause?: Pause;
+}
+
+/** undefined for a side that was not loaded alone, or has too few rounds. */
+function sideOf(name: string, result: Checked): Side | undefined {
+  const phases = result.alone?.sides.find(({ variant }) => variant === name)?.phases ?? [];
+  const rounds = variantOf(result, name)?.rounds ?? [];
+  const [first, ...later] = phases;
+  if (first === undefined || rounds.length < minimumRounds) return undefined;
+  const side = { name, rounds, alone: { round: 1, phases: [first] } };
+  const pause = phases.map((phase) => pauseIn(phase, side)).find((some) => some !== undefined);
+  if (pause === undefined) return side;
+  return { ...side, pause, alone: { round: 1, phases: [first, ...later] } };
+}
+
+/** The share of both sides' cores that others and the host took alone, beyond that of the rounds. */
+function takenMore({ rounds, alone }: Side): number {
+  const usual = mean(rounds.map(takenIn));
+  return Math.max(0, takenIn(alone) - usual);
+}
+
+function takenIn(round: Round): number {
+  const noise = noiseOf(round);
+  if (noise === null) return 0;
+  const { serverStealShare, generatorStealShare, serverOthersShare, generatorOthersShare } = noise;
+  return serverStealShare + generatorStealShare + serverOthersShare + generatorOthersShare;
+}
+
+/** The pause of a side alone, unless others held it up. */
+function pauseIn({ longestGapMs: ms, seconds, noise }: Phase, side: Side): Pause | undefined {
+  const [, inRoundsMs] = extent(phasesIn(side.rounds).map(({ longestGapMs }) => longestGapMs));
+  const isLong =
+    ms > pauseMatters.times * inRoundsMs &&
+    ms / 1000 > (pauseMatters.share + takenMore(side)) * seconds;
+  if (!isLong || (noise?.duringPause ?? 0) >= heldUpShare) return undefined;
+  return { name: side.name, ms, inRoundsMs };
+}

@@ -1,0 +1,128 @@
+// Verdicts held against each side alone.
+import { expect, it } from 'vitest';
+import type { Noise, Phase } from '../../result/result.ts';
+import { answers, phase } from '../../../test/fixtures/phase.ts';
+import { changed, openFileCache, result, rounds, workers } from '../../../test/fixtures/result.ts';
+import { heldAgainst, heldLines } from './held.ts';
+
+const quiet: Noise = {
+  serverStealShare: 0,
+  generatorStealShare: 0,
+  serverOthersShare: 0.01,
+  generatorOthersShare: 0.02,
+  loadAverage: 1,
+  serverMhz: null,
+};
+const sides = [workers, openFileCache].map((side) => changed(side, () => ({ noise: quiet })));
+
+/** A phase alone of so many requests in 10 s, with the CPU time per request of the rounds. */
+const alone = (requests: number, cpuMicros: number, changes: Partial<Phase> = {}): Phase =>
+  phase({
+    requests,
+    serverCpuSeconds: (requests * cpuMicros) / 1e6,
+    noise: quiet,
+    ...changes,
+  });
+const checkedWith = (of: typeof sides, before: Phase[], after: Phase[]) =>
+  heldAgainst({
+    ...result(of),
+    alone: {
+      sides: [
+        { variant: 'workers', phases: before },
+        { variant: 'open-file-cache', phases: after },
+      ],
+      missing: [],
+    },
+  });
+
+it('a verdict stands if each side alone gives the same', () => {
+  const held = checkedWith(sides, [alone(570_000, 15.9)], [alone(752_000, 11.7)]);
+  expect(held.comparisons[0]).toMatchObject({ verdict: 'faster', cpu: { verdict: 'faster' } });
+  expect(heldLines(held)).toEqual([
+    'Each side alone for 10 s gives the same: open-file-cache +32 %.',
+  ]);
+});
+
+it('requests/s and CPU time that differ alone have no verdict', () => {
+  const held = checkedWith(sides, [alone(604_000, 15.9)], [alone(634_200, 13.8)]);
+  expect(held.comparisons[0]).toMatchObject({
+    verdict: 'none',
+    why: 'each side alone for 10 s gives +5 %, the rounds gave +33 %',
+    cpu: { verdict: 'none' },
+  });
+  expect(heldLines(held)).toEqual([]);
+});
+
+it('others that take more of the cores than in the rounds explain a difference', () => {
+  const taken = { noise: { ...quiet, generatorOthersShare: 0.3 } };
+  const held = checkedWith(sides, [alone(604_000, 15.9)], [alone(634_200, 11.8, taken)]);
+  expect(held.comparisons[0]?.verdict).toBe('faster');
+});
+
+const noisy = [
+  {
+    ...workers,
+    rounds: rounds(
+      [580, 640, 600, 570, 650, 620].map((k) => k * 1000),
+      15.9,
+      1.6,
+      2.1,
+      8,
+      6.6,
+    ),
+  },
+  {
+    ...openFileCache,
+    rounds: rounds(
+      [790, 870, 800, 760, 850, 830].map((k) => k * 1000),
+      11.8,
+      1.2,
+      1.7,
+      8,
+      7.1,
+    ),
+  },
+].map((side) => changed(side, () => ({ noise: quiet })));
+
+it.each([
+  ['in the first load', [alone(640_000, 11.8, { longestGapMs: 2000 })]],
+  [
+    'while perf looks on',
+    [alone(800_000, 11.8), alone(480_000, 11.8, { longestGapMs: 2000, rps: 48_000 })],
+  ],
+])('a pause that the rounds lack costs the verdict, also where rounds scatter: %s', (_, phases) => {
+  const held = checkedWith(noisy, [alone(604_000, 15.9)], phases);
+  expect(held.comparisons[0]).toMatchObject({
+    verdict: 'none',
+    why: 'each side alone for 10 s gives +6 %, the rounds gave +34 %: open-file-cache answered nothing for 2.00 s then, and for 5.00 ms at most in the rounds',
+  });
+  // Without the pause such rounds and loads may be alike.
+  const short = phases.map((some) => ({ ...some, longestGapMs: 100 }));
+  expect(checkedWith(noisy, [alone(604_000, 15.9)], short).comparisons[0]?.verdict).toBe('faster');
+});
+
+it('a pause in which others had the cores says nothing on the server', () => {
+  const heldUp = { longestGapMs: 2000, noise: { ...quiet, duringPause: 0.9 } };
+  const held = checkedWith(noisy, [alone(604_000, 15.9)], [alone(640_000, 11.8, heldUp)]);
+  expect(held.comparisons[0]?.verdict).toBe('faster');
+});
+
+it('a side at a rate that answers fewer requests alone has no verdict', () => {
+  const rated = sides.map((side) => ({ ...side, load: { ...side.load, rate: 80_000 } }));
+  const made = rated.map((side) =>
+    changed(side, () => ({ requests: 723_000, responses: answers({ '2xx': 723_000 }) })),
+  );
+  const held = checkedWith(made, [alone(723_000, 15.9)], [alone(509_000, 11.8)]);
+  expect(held.comparisons[0]?.verdict).toBe('none');
+  expect(held.comparisons[0]?.why).toMatch(
+    /^alone for 10 s open-file-cache answered 50,900 requests.s, in the rounds 72,300$/,
+  );
+  expect(held.warnings.at(-1)).toMatch(/^alone for 10 s open-file-cache .*rate limit/);
+});
+
+it('says why a side was not loaded alone', () => {
+  const missing = ['b: nginx does not start'];
+  expect(heldLines({ ...result(sides), alone: { sides: [], missing } })).toEqual([
+    'The verdict was not checked with each side alone: b: nginx does not start.',
+  ]);
+});

@@ -1,0 +1,91 @@
+// The verdicts of the rounds, held against each side alone: which of them stand, in words.
+import { checkOf, rateCheckOf, type Check } from '../../analysis/alone.ts';
+import { measuredComparisons } from '../../analysis/comparisons.ts';
+import { duration, enumeration, scaledTime, whole } from '../../format.ts';
+import { byName } from '../../present.ts';
+import { effectText } from '../../report/verdict-words.ts';
+import type { BesideRatio, Comparison, Metric, Result } from '../../result/result.ts';
+import { latencyMetrics } from '../../scenario/latency-metrics.ts';
+
+/** The result without the verdicts that do not hold alone. @param result with `alone`, or as it was */
+export function heldAgainst(result: Result): Result {
+  if (result.alone === undefined) return result;
+  const slower = result.variants.flatMap(({ name }) => rateText(name, result) ?? []);
+  return {
+    ...result,
+    comparisons: result.comparisons.map((some) => held(some, result)),
+    warnings: [
+      ...result.warnings,
+      ...slower.map(
+        (text) =>
+          `${text}: rely on the figure alone, as a rate limit recovers in the turns of others`,
+      ),
+    ],
+  };
+}
+
+/** A side at a rate that answers another number of requests alone, as a clause; undefined if it does not, or was not checked. */
+function rateText(name: string, result: Result): string | undefined {
+  const check = rateCheckOf(name, result);
+  if (check?.differs !== true) return undefined;
+  return `alone for ${secondsText(result)} ${name} answered ${whole(check.alone)} requests/s, in the rounds ${whole(check.inRounds)}`;
+}
+
+function held(comparison: Comparison, result: Result): Comparison {
+  const { verdict, cpu, latency } = comparison;
+  const beside = <Ratio extends BesideRatio | null>(of: Metric, ratio: Ratio): Ratio =>
+    ratio !== null && ratio.verdict !== 'none' && fails(comparison, of, result)
+      ? { ...ratio, verdict: 'none' }
+      : ratio;
+  const kept = {
+    ...comparison,
+    cpu: beside('cpu', cpu),
+    latency: byName(latencyMetrics, (name) => beside(name, latency[name])),
+  };
+  const why = whyNot(comparison, result);
+  if (verdict === 'none' || why === undefined) return kept;
+  return { ...kept, verdict: 'none', why, swayedBy: null, disagreement: '' };
+}
+
+const fails = (comparison: Comparison, metric: Metric, result: Result): boolean =>
+  checkOf(comparison, metric, result)?.differs === true;
+
+/** Why a verdict does not hold, as a clause; undefined if it does, or was not checked. */
+function whyNot(comparison: Comparison, result: Result): string | undefined {
+  const { metric, variant, baseline } = comparison;
+  const atRate = [baseline, variant].flatMap((name) => rateText(name, result) ?? []);
+  if (atRate.length > 0) return enumeration(atRate);
+  const check = checkOf(comparison, metric, result);
+  if (check?.differs !== true) return undefined;
+  const [alone, inRounds] = [check.alone, check.inRounds].map((ratio) =>
+    effectText({ metric, ratio }),
+  );
+  return `each side alone for ${secondsText(result)} gives ${alone}, the rounds gave ${inRounds}${pauseText(check)}`;
+}
+
+function pauseText({ pause }: Check): string {
+  if (pause === undefined) return '';
+  return `: ${pause.name} answered nothing for ${scaledTime(pause.ms)} then, and for ${scaledTime(pause.inRoundsMs)} at most in the rounds`;
+}
+
+/** The length of the loads alone. */
+function secondsText({ alone }: Result): string {
+  const seconds = (alone?.sides ?? []).flatMap(({ phases: [first] }) => first?.seconds ?? []);
+  return duration(Math.max(0, ...seconds));
+}
+
+/** A sentence on the verdicts that hold, and the reasons for missing checks. */
+export function heldLines(result: Result): string[] {
+  const lines: string[] = [];
+  const stand = measuredComparisons(result).flatMap((comparison) => {
+    const { metric, variant, verdict } = comparison;
+    const check = verdict === 'none' ? undefined : checkOf(comparison, metric, result);
+    if (check === undefined) return [];
+    return `${variant} ${effectText({ metric, ratio: check.alone })}`;
+  });
+  if (stand.length > 0)
+    lines.push(`Each side alone for ${secondsText(result)} gives the same: ${enumeration(stand)}.`);
+  for (const reason of new Set(result.alone?.missing))
+    lines.push(`The verdict was not checked with each side alone: ${reason}.`);
+  return lines;
+}
