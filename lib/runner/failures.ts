@@ -22,10 +22,13 @@ export class StillCold extends RoundFailure {
 export class TurnsMeet extends RoundFailure {
   /** The group's variants. */
   readonly variants: ReadonlySet<string>;
+  /** Seen before the load, so that no figures are lost. */
+  readonly isBeforeLoad: boolean;
 
-  constructor(message: string, variants: ReadonlySet<string>) {
+  constructor(message: string, variants: ReadonlySet<string>, isBeforeLoad = false) {
     super(message);
     this.variants = variants;
+    this.isBeforeLoad = isBeforeLoad;
   }
 }
 

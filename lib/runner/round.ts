@@ -27,6 +27,7 @@ import { requireSeparateTurns, requireSampled, requireSound } from './disturbanc
 import type { Enclosure } from './enclosure.ts';
 import { openOwnLoopback } from './own-loopback.ts';
 import { asRoundFailure, StillCold } from './failures.ts';
+import { requireIdle } from './idle.ts';
 import {
   orderOfRound,
   type Group,
@@ -74,12 +75,13 @@ async function groupRound(
   place: number,
   attempt: Attempt,
 ): Promise<Map<string, VariantRound>> {
-  const { plan, sink } = context;
+  const { plan, sink, signal } = context;
   const folder = join(roundFolder(context.folder, attempt.round), `k6-${place}`);
   await mkdir(folder, { recursive: true });
   const stages = await openStages(context, group, attempt);
   try {
     requireOtherBackends(stages);
+    if (attempt.round === 1) await requireIdle(stages, signal);
     // Requests of a log have the statuses that their servers answered with.
     await writeMixFiles(
       stages.map(({ planned }) => planned.page),

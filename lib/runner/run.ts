@@ -179,8 +179,12 @@ class Rounds {
       this.#noteTimeOver();
       return false;
     }
-    this.#notes.add(warning.repeated(this.#attempts, failure.message));
-    this.#events.say(`round ${this.#kept.length + 1} is dropped and repeated: ${failure.message}`);
+    const isWhole = failure instanceof TurnsMeet && failure.isBeforeLoad;
+    this.#notes.add(isWhole ? failure.message : warning.repeated(this.#attempts, failure.message));
+    const place = this.#kept.length + 1;
+    this.#events.say(
+      isWhole ? failure.message : `round ${place} is dropped and repeated: ${failure.message}`,
+    );
     await delay(pauseMs, undefined, { signal: this.#context.signal });
     return true;
   }
