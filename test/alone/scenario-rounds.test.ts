@@ -37,7 +37,7 @@ function shortRounds(out: string, args: string): ScenarioRun {
     });`,
   );
   return startScenario(
-    `${file} --precision 1% ${args} --no-why --store none --out ${out}`,
+    `${file} --precision 1% ${args} --no-look --store none --out ${out}`,
     home.env,
   );
 }

@@ -46,7 +46,7 @@ test.skipIf(group === undefined)(
     writeFileSync(script, `#!/bin/sh\n${enters} && exec node '${program}'\n`, { mode: 0o755 });
     // Of a set length, so that no round is repeated for another reason.
     const load = ['--load', 'wrk -c 10 -t 1 -d 1', '--warmup', '500ms', '--rounds', '4'];
-    const args = [...load, '--store', 'none', '--no-why', '--out', out];
+    const args = [...load, '--store', 'none', '--no-look', '--out', out];
     const run = startCommand(
       ['compare', `free=node ${program}`, `held=${script}`, ...args],
       home.env,

@@ -34,7 +34,7 @@ test('the latency of a burst equals that of the queue and that of vegeta', async
   writeFileSync(join(home.folder, 'access.log'), log);
   const out = newOut();
   const run = startCommand(
-    `compare --log access.log --pace 2x --duration 5s --rounds 1 --store none --no-why --keep-secrets --out ${out}`
+    `compare --log access.log --pace 2x --duration 5s --rounds 1 --store none --no-look --keep-secrets --out ${out}`
       .split(' ')
       .concat('slow=node queue.mjs 4', 'quick=node queue.mjs 2'),
     { ...home.env, INIT_CWD: home.folder },

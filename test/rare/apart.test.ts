@@ -72,7 +72,7 @@ async function compared(
 ): Promise<Result> {
   const out = newOut();
   const options =
-    `--no-why --rounds 1 --duration ${duration} --store none --out ${out} --load`.split(' ');
+    `--no-look --rounds 1 --duration ${duration} --store none --out ${out} --load`.split(' ');
   const args = ['compare', ...sides, ...options, 'wrk -c 8 -t 1'];
   return wholeResult(startCommand(args, home.env, before), out);
 }

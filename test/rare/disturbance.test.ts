@@ -150,7 +150,7 @@ test('a side that is repeatedly stopped is named, and gets no verdict', async ()
       join(home.folder, name),
       `events { }\nhttp { access_log off; server { listen 8080; return 200 hello; } }\n# ${name}\n`,
     );
-  const args = `compare a.conf b.conf --rounds 2 --duration 1s --store none --no-why --out ${out}`;
+  const args = `compare a.conf b.conf --rounds 2 --duration 1s --store none --no-look --out ${out}`;
   const run = startCommand(args.split(' '), { ...home.env, INIT_CWD: home.folder });
   while (!run.hasEnded()) {
     const stopped = workersOf(run, 'b');

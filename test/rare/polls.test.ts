@@ -24,7 +24,7 @@ test('a server that polls is loaded alone, and so is the other side', async () =
     ...load,
     '--store',
     'none',
-    '--no-why',
+    '--no-look',
   ];
   const { variants, warnings } = await wholeResult(
     startCommand([...args, '--out', out], home.env),

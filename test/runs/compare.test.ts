@@ -137,7 +137,7 @@ test('--fail-if slower exits with 3; without perf only the cause is missing', as
 });
 
 test('answers of different lengths are one table before the load and one sentence of the verdict', async () => {
-  const run = compare(`fast.conf slow.conf --rounds 2 --no-why --out ${newOut()}`, largeLoad);
+  const run = compare(`fast.conf slow.conf --rounds 2 --no-look --out ${newOut()}`, largeLoad);
   expect(await run.ended, run.stderr()).toBe(0);
   const [before, verdict] = run.stdout().split('\ncompare · ') as [string, string];
   const about = (text: string) =>

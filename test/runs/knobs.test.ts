@@ -36,7 +36,7 @@ function knobs(flags: string): ScenarioRun {
 test('helpful knobs are found, verified, and printed for copying', async () => {
   const out = newOut();
   const run = knobs(
-    `--knobs aio,etag-off,access-log,ssl-buffer-size --rounds 6 --no-why --out ${out}`,
+    `--knobs aio,etag-off,access-log,ssl-buffer-size --rounds 6 --no-look --out ${out}`,
   );
   expect(await run.ended, run.stderr()).toBe(0);
   const output = run.stdout();

@@ -120,7 +120,7 @@ test('an nginx request takes 11 packets, and 9 with tcp_nopush', async () => {
 test('a request takes the same packets as in the dumps of article 004, by kind', async () => {
   const out = newOut();
   const run = startScenario(
-    ['nginx-one-request', '--no-why', '--store', 'none', '--out', out],
+    ['nginx-one-request', '--no-look', '--store', 'none', '--out', out],
     home.env,
   );
   const { variants } = await wholeResult(run, out);

@@ -251,7 +251,7 @@ test('for a page without a stated length, the first response sets the length', a
     `page: { docroot: '${www}', path: '/page.txt' }, load: wrk('-c 2 -t 1 -d 1'),
       variants: [{ name: 'a', server: ${server} }, { name: 'b', server: ${server} }],`,
   );
-  const run = start(out, `${file} --rounds 5 --duration 300ms --store none --no-why`);
+  const run = start(out, `${file} --rounds 5 --duration 300ms --store none --no-look`);
   await vi.waitFor(() => expect(run.stderr()).toContain('round 1 of 5 · b'), soon);
   writeFileSync(join(www, 'page.txt'), 'six...');
   expect(await run.ended).toBe(1);

@@ -187,7 +187,7 @@ test('a command runs before the servers start in each round; once it fails, the 
   const command = `echo again >>calls; ! ${isMeasured} || { echo no more rows >&2; exit 4; }`;
   const sides = ['one', 'two'].map((name) => `${name}=node server.cjs`);
   const words = [...sides, '--prepare', command, '--rounds', '3', '--duration', '300ms'];
-  const run = startCommand(['compare', ...words, '--no-why', '--store', 'none', '--out', out], {
+  const run = startCommand(['compare', ...words, '--no-look', '--store', 'none', '--out', out], {
     ...home.env,
     INIT_CWD: home.folder,
   });
