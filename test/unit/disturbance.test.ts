@@ -148,6 +148,29 @@ test('a server that works in the turns of others ends turns', () => {
   expect(sides(10, 0.52, 0.52)).not.toThrow();
 });
 
+test('a server of a single turn that works in the turn of another ends turns', () => {
+  const turns = { count: 1, responses: 0, sliceMs: 1000, rampMs: 0, waits: true };
+  const windows: [number, number][] = [
+    [0, 1000],
+    [1000, 2000],
+  ];
+  // a works on for so many milliseconds after its turn, of which the first 100 belong to it.
+  const sides = (afterMs: number) => () =>
+    requireSeparateTurns(
+      windows.map((monotonicMs, index) => ({
+        planned: plannedOf('ab'[index] as string),
+        samples: Array.from({ length: 21 }, (_, tenth) => {
+          const atMs = 100 * tenth;
+          const usedMs = index === 0 ? Math.min(atMs, 1000 + afterMs) : Math.max(0, atMs - 1000);
+          return { ...nothing, atMs, cpuSeconds: usedMs / 1000 } as UsageSample;
+        }),
+        phases: [phase({ requests: 1, turns, monotonicMs, idleCpuShare: 0 })],
+      })),
+    );
+  expect(sides(400)).toThrow('a uses 33 % of a core in the turns of others');
+  expect(sides(90)).not.toThrow();
+});
+
 /** A phase with this gap, p99 latency and p50 of the first byte, in milliseconds. */
 const gap = (longestGapMs: number, p99 = 1, firstByte = 1): Partial<Phase> => ({
   longestGapMs,
