@@ -17,9 +17,11 @@ import (
 )
 
 // ProcessTree reads the CPU time of processes and of all their descendants, even if these begin and end between two readings. If the processes
-// have a control group to themselves, its counter has that. Otherwise the kernel adds a child's time to the parent that waits for it.
+// have a control group to themselves, its counter has that. Otherwise the kernel adds a child's time to the parent that waits for it, and
+// if they have a user to themselves, all of its processes count.
 type ProcessTree struct {
 	roots     []int
+	user      int // user is that of the processes if they have it to themselves, so that all of its processes count; 0: they do not
 	processes map[int]*process
 	tasks     []string // tasks are their threads' folders in /proc
 	scannedAt time.Time
@@ -47,7 +49,7 @@ func NewProcessTree(roots []int) *ProcessTree {
 	if len(roots) == 0 {
 		return nil
 	}
-	t := &ProcessTree{roots: roots, processes: map[int]*process{}}
+	t := &ProcessTree{roots: roots, user: ownUser(roots), processes: map[int]*process{}}
 	t.scan()
 	for pid, p := range t.processes {
 		p.used, p.counted = processCPU(pid), p.reaped
@@ -193,6 +195,42 @@ func (t *ProcessTree) walk(visit func(pid int, tasks []string)) {
 	for _, root := range t.roots {
 		add(root)
 	}
+	for _, pid := range processesOf(t.user) {
+		add(pid)
+	}
+}
+
+// ownUser is the user that the processes have to themselves: another than this process and root; 0: there is none.
+func ownUser(pids []int) int {
+	user := userOf(pids[0])
+	others := func(pid int) bool { return userOf(pid) != user }
+	if user <= 0 || user == os.Geteuid() || slices.ContainsFunc(pids, others) {
+		return 0
+	}
+	return user
+}
+
+// processesOf are the processes of a user, those whose parents have ended among them; none of user 0.
+func processesOf(user int) (pids []int) {
+	if user == 0 {
+		return nil
+	}
+	folders, _ := os.ReadDir("/proc")
+	for _, folder := range folders {
+		if pid, err := strconv.Atoi(folder.Name()); err == nil && userOf(pid) == user {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// userOf is the user of a process; -1 if it has ended.
+func userOf(pid int) int {
+	var stat unix.Stat_t
+	if unix.Stat(fmt.Sprintf("/proc/%d", pid), &stat) != nil {
+		return -1
+	}
+	return int(stat.Uid)
 }
 
 // Memory is the proportional set size (PSS) of the processes in bytes, in which a page that n processes share counts 1/n for each, with

@@ -242,6 +242,36 @@ func TestTheCPUTimeOfChildrenCountsOnce(t *testing.T) {
 	}
 }
 
+func TestAProcessOfTheTreesUserCountsWithoutItsParents(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root to start another user's processes")
+	}
+	// The subshell ends at once, so that its child belongs to init.
+	child := exec.Command("sh", "-c", "ulimit -t 10; read go; (while :; do :; done & echo $!); read end")
+	child.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 54321, Gid: 54321}}
+	input, _ := child.StdinPipe()
+	output, _ := child.StdoutPipe()
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer child.Wait() //nolint:errcheck // its input ends
+	defer input.Close()
+	tree := NewProcessTree([]int{child.Process.Pid})
+	fmt.Fprintln(input, "go")
+	orphan := 0
+	if _, err := fmt.Fscan(output, &orphan); err != nil {
+		t.Fatal(err)
+	}
+	defer syscall.Kill(orphan, syscall.SIGKILL) //nolint:errcheck // it may have ended
+	for processCPU(orphan) < 50e6 {
+		time.Sleep(time.Millisecond)
+	}
+	tree.scan()
+	if got := tree.CPU(); got < 50e6 {
+		t.Errorf("%d ns of at least 50 ms", got)
+	}
+}
+
 func BenchmarkCPU(b *testing.B) {
 	tree := NewProcessTree([]int{os.Getpid()})
 	for b.Loop() {
