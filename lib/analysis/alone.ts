@@ -17,7 +17,7 @@ import {
 const falseAlarms = 0.01;
 /** A smaller difference, as a logarithm, may come from the caches that sides in turns share. */
 const differenceMatters = Math.log(1.03);
-/** A pause of more than this share of a load that is so many times as long as all in the rounds is no chance. */
+/** A pause that is so many times as long as all in the rounds is no chance. The share of the load is that by which two sides may differ. */
 const pauseMatters = { share: 0.03, times: 5 };
 /** From this share of the cores on, others held the server up in a pause. */
 const heldUpShare = 0.5;
@@ -60,10 +60,13 @@ export function checkOf(
     takenMore(before) + takenMore(after),
     result,
   );
-  const pause = isOfSpeed ? (after.pause ?? before.pause) : undefined;
-  if (check === undefined || pause === undefined) return check;
-  const isOther = Math.abs(Math.log(check.alone / check.inRounds)) > differenceMatters;
-  return { ...check, differs: check.differs || isOther, pause };
+  if (check === undefined || !isOfSpeed) return check;
+  // Both sides may pause alike.
+  const [less, more] = [pauseOf(before), pauseOf(after)].sort((a, b) => a.share - b.share);
+  if (less === undefined || more === undefined || more.share - less.share < pauseMatters.share)
+    return check;
+  const { name, ms, inRoundsMs } = more;
+  return { ...check, differs: true, pause: { name, ms, inRoundsMs } };
 }
 
 /** Holds the responses per second of a side at a rate against those alone; undefined without a rate, and if it was not loaded alone. */
@@ -99,19 +102,14 @@ interface Side {
   name: string;
   rounds: readonly Round[];
   alone: Round;
-  pause?: Pause;
 }
 
 /** undefined for a side that was not loaded alone, or has too few rounds. */
 function sideOf(name: string, result: Checked): Side | undefined {
-  const phases = result.alone?.sides.find(({ variant }) => variant === name)?.phases ?? [];
+  const phase = result.alone?.sides.find(({ variant }) => variant === name)?.phase;
   const rounds = variantOf(result, name)?.rounds ?? [];
-  const [first, ...later] = phases;
-  if (first === undefined || rounds.length < minimumRounds) return undefined;
-  const side = { name, rounds, alone: { round: 1, phases: [first] } };
-  const pause = phases.map((phase) => pauseIn(phase, side)).find((some) => some !== undefined);
-  if (pause === undefined) return side;
-  return { ...side, pause, alone: { round: 1, phases: [first, ...later] } };
+  if (phase === undefined || rounds.length < minimumRounds) return undefined;
+  return { name, rounds, alone: { round: 1, phases: [phase] } };
 }
 
 /** The share of both sides' cores that others and the host took alone, beyond that of the rounds. */
@@ -127,12 +125,12 @@ function takenIn(round: Round): number {
   return serverStealShare + generatorStealShare + serverOthersShare + generatorOthersShare;
 }
 
-/** The pause of a side alone, unless others held it up. */
-function pauseIn({ longestGapMs: ms, seconds, noise }: Phase, side: Side): Pause | undefined {
+/** The longest pause of a side alone; its share of the load is 0 if the rounds have such pauses too, or others held it up. */
+function pauseOf(side: Side): Pause & { share: number } {
+  const [phase] = side.alone.phases as [Phase];
+  const { longestGapMs: ms, seconds, noise } = phase;
   const [, inRoundsMs] = extent(phasesIn(side.rounds).map(({ longestGapMs }) => longestGapMs));
-  const isLong =
-    ms > pauseMatters.times * inRoundsMs &&
-    ms / 1000 > (pauseMatters.share + takenMore(side)) * seconds;
-  if (!isLong || (noise?.duringPause ?? 0) >= heldUpShare) return undefined;
-  return { name: side.name, ms, inRoundsMs };
+  const isNew = ms > pauseMatters.times * inRoundsMs && (noise?.duringPause ?? 0) < heldUpShare;
+  const share = isNew ? Math.max(0, ms / 1000 / seconds - takenMore(side)) : 0;
+  return { name: side.name, ms, inRoundsMs, share };
 }

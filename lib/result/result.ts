@@ -396,13 +396,8 @@ const result = open({
   kernelSettings: list(kernelSetting),
   /** null with `--store none`. */
   integrity: orNull(integrity),
-  /**
-   * Sides that were loaded alone after the rounds; absent if none was. Figures are those of the first phase; perf looked on in later ones.
-   * `missing`: why others were not, a line each.
-   */
-  alone: optional(
-    open({ sides: list(open({ variant: name, phases: list(phase) })), missing: texts }),
-  ),
+  /** Sides that were loaded alone after the rounds; absent if none was. `missing`: why others were not, a line each. */
+  alone: optional(open({ sides: list(open({ variant: name, phase })), missing: texts })),
   /** Absent if it was not asked for. */
   why: optional(why),
   warnings: texts,

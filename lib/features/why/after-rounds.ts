@@ -14,8 +14,8 @@ import { ensureTools } from '../../setup/tools.ts';
 import { lookAlone, perfLoadSeconds } from './look.ts';
 import { heldAgainst } from './held.ts';
 
-/** A first load is as long as the load's own text says, but no longer, in seconds; a look with perf after it takes the rest. */
-const longest = { alone: 10, withPerf: 6 };
+/** A first load is as long as the load's own text says, but no longer, in seconds. */
+const longestSeconds = 10;
 /** About how long a side's start and end take with those of a load, and those of the loads with perf, in seconds. */
 const overheadSeconds = { alone: 2, withPerf: 4 };
 /** A shorter first load says less than the rounds. */
@@ -85,8 +85,7 @@ function longestAlone(
   const tookSeconds = (Date.now() - Date.parse(result.startedAt)) / 1000;
   const leftSeconds = (plan.maxTimeSeconds ?? Infinity) - tookSeconds;
   const overhead = overheadSeconds.alone + (asksWhy ? withPerfSeconds : 0);
-  const most = asksWhy ? longest.withPerf : longest.alone;
-  return Math.min(most, tookSeconds / sides, leftSeconds / sides - overhead);
+  return Math.min(longestSeconds, tookSeconds / sides, leftSeconds / sides - overhead);
 }
 
 /** 0 where a round has that load already: the only one of its group, as long, or with all its requests from the first connect on. */
@@ -95,7 +94,7 @@ function secondsAlone(
   { variant, load }: PlannedVariant,
   most: number,
 ): number {
-  if (isCounted(load)) return 0;
+  if (isCounted(load) || load.arrivals === 'logged') return 0;
   const { rate, requests = 0 } = load;
   const inRounds = rate === undefined ? (load.durationSeconds ?? 0) : requests / rate;
   const { durationSeconds, ...profile } = loadOf(plan.scenario, variant);

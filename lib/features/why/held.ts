@@ -70,7 +70,7 @@ function pauseText({ pause }: Check): string {
 
 /** The length of the loads alone. */
 function secondsText({ alone }: Result): string {
-  const seconds = (alone?.sides ?? []).flatMap(({ phases: [first] }) => first?.seconds ?? []);
+  const seconds = (alone?.sides ?? []).map(({ phase }) => phase.seconds);
   return duration(Math.max(0, ...seconds));
 }
 

@@ -14,7 +14,7 @@ import type { Observer } from '../../runner/observers/observer.ts';
 import type { PlannedVariant, RunContext, Stage } from '../../runner/plan.ts';
 import { openStages } from '../../runner/round.ts';
 import { underLoad, type Measurement } from '../../runner/under-load.ts';
-import { atRateFor, type Load } from '../../scenario/load.ts';
+import { atRateFor } from '../../scenario/load.ts';
 import type { StartedServer } from '../../servers/index.ts';
 import { writeWhole } from '../../writing.ts';
 import { countsIn, namesOfCalls, partsOf } from './perf-output.ts';
@@ -116,61 +116,65 @@ async function lookAt(
   const { name } = planned.variant;
   const seesCauses = causes !== undefined && isStartedHere(side);
   if (seconds === 0 && !seesCauses) return;
-  const phases: Phase[] = [];
+  let isChecked = seconds === 0;
   let stage: Stage | undefined;
   try {
     [stage] = (await openStages(context, { sides: [planned] }, { round: 1 })) as [Stage];
     if (seconds > 0) {
-      phases.push((await underLoadFor(side, stage, seconds)).phase);
-      alone.sides.push({ variant: name, phases });
+      alone.sides.push({ variant: name, phase: await phaseAlone(side, stage, seconds) });
+      isChecked = true;
     }
-    if (seesCauses) why.sides.push(await causesOf({ ...side, stage, ...causes }, phases));
+    if (seesCauses) why.sides.push(await causesOf({ ...side, stage, ...causes }));
   } catch (error) {
     context.signal.throwIfAborted();
-    const { missing } = seconds > 0 && phases.length === 0 ? alone : why;
+    const { missing } = isChecked ? why : alone;
     missing.push(inALine(error));
   } finally {
     await stage?.stop();
   }
 }
 
-/** @param more observers @throws Disturbance, RoundFailure, Interrupted */
+/** Loads the side for so long, without observers of its own. @throws Disturbance, RoundFailure, Interrupted */
+async function phaseAlone(side: Side, stage: Stage, seconds: number): Promise<Phase> {
+  const { plan } = side.context;
+  const planned = lasting(stage.planned, seconds);
+  const measurement = await underLoadFor(side, stage, seconds);
+  const othersAreKnown = stage.server.atAddress === undefined;
+  const phases = phasesOf(measurement, planned, plan, stage.server, othersAreKnown);
+  requireSampled(planned, measurement.samples, phases);
+  return phases[0] as Phase;
+}
+
 async function underLoadFor(
-  { context, planned }: Side,
+  { context }: Side,
   stage: Stage,
   seconds: number,
-  more: readonly Observer[] = [],
-): Promise<{ phase: Phase; measurement: Measurement }> {
+  observers: readonly Observer[] = [],
+): Promise<Measurement> {
   // k6 appends to its files.
   const folder = await mkdtemp(join(context.folder, 'k6-'));
-  const loaded = { ...stage.planned, load: lasting(planned.load, seconds) };
-  const group = { sides: [loaded] };
+  const planned = lasting(stage.planned, seconds);
   const attempt = { round: 1, onLoad: () => undefined };
-  const stages = [{ ...stage, planned: loaded }];
-  const [measurement] = (await underLoad(context, group, stages, attempt, folder, more)) as [
-    Measurement,
-  ];
-  const othersAreKnown = stage.server.atAddress === undefined;
-  const [phase] = phasesOf(measurement, loaded, context.plan, stage.server, othersAreKnown) as [
-    Phase,
-  ];
-  requireSampled(loaded, measurement.samples, [phase]);
-  return { phase, measurement };
+  const group = { sides: [planned] };
+  const stages = [{ ...stage, planned }];
+  const measured = await underLoad(context, group, stages, attempt, folder, observers);
+  return measured[0] as Measurement;
 }
 
-function lasting(
-  { rate, requests: _, durationSeconds: __, searched: ___, ...load }: Load,
-  seconds: number,
-): Load {
-  if (rate === undefined) return { ...load, durationSeconds: seconds };
-  return { ...load, ...atRateFor(rate, seconds) };
+/** The side with a load of so many seconds. */
+function lasting(planned: PlannedVariant, seconds: number): PlannedVariant {
+  const { rate, requests: _, durationSeconds: __, searched: ___, ...load } = planned.load;
+  const length = rate === undefined ? { durationSeconds: seconds } : atRateFor(rate, seconds);
+  return { ...planned, load: { ...load, ...length } };
 }
 
-/** Loads the server twice more under perf. @param phases get these loads' too */
-async function causesOf(
-  { perf, calls, folder, ...side }: Side & Causes & { stage: Stage },
-  phases: Phase[],
-): Promise<WhySide> {
+/** Loads the server twice more, under perf. */
+async function causesOf({
+  perf,
+  calls,
+  folder,
+  ...side
+}: Side & Causes & { stage: Stage }): Promise<WhySide> {
   const { context, stage } = side;
   const { name } = stage.planned.variant;
   const server = stage.server as StartedServer;
@@ -186,7 +190,6 @@ async function causesOf(
     perfLoadSeconds.counted,
     observed(counterArgs(parts.callsSeen)),
   );
-  phases.push(sampled.phase, counted.phase);
   await mkdir(join(folder, stacksFolder), { recursive: true });
   const stacks = [...parts.stacks].map(([stack, samples]) => `${stack} ${samples}\n`);
   await writeWhole(join(folder, stacksFile(name)), stacks.join(''));
@@ -194,8 +197,8 @@ async function causesOf(
     throw new UserError(
       `perf saw ${percent(parts.sampledSeconds / cpuSeconds)} of the CPU time of ${name}`,
     );
-  const requests = requestsOf(sampled.measurement);
-  const countedRequests = requestsOf(counted.measurement);
+  const requests = requestsOf(sampled);
+  const countedRequests = requestsOf(counted);
   const cpuUs = (1e6 * cpuSeconds) / requests;
   return {
     variant: name,
