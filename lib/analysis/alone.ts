@@ -33,6 +33,8 @@ export interface Pause {
 export interface Check {
   alone: number;
   inRounds: number;
+  /** By so much of the figure they may differ: 0.1 is 10 %. */
+  tolerated: number;
   /** They surely differ. */
   differs: boolean;
   pause?: Pause;
@@ -94,6 +96,7 @@ function compared(
   return {
     alone: Math.exp(alone),
     inRounds: Math.exp(middle),
+    tolerated: Math.expm1(far),
     differs: Math.abs(alone - middle) > far,
   };
 }

@@ -1,7 +1,7 @@
 // The verdicts of the rounds, held against each side alone: which of them stand, in words.
 import { checkOf, rateCheckOf, type Check } from '../../analysis/alone.ts';
 import { measuredComparisons } from '../../analysis/comparisons.ts';
-import { duration, enumeration, scaledTime, whole } from '../../format.ts';
+import { duration, enumeration, percent, scaledTime, whole } from '../../format.ts';
 import { byName } from '../../present.ts';
 import { effectText } from '../../report/verdict-words.ts';
 import type { BesideRatio, Comparison, Metric, Result } from '../../result/result.ts';
@@ -77,14 +77,19 @@ function secondsText({ alone }: Result): string {
 /** A sentence on the verdicts that hold, and the reasons for missing checks. */
 export function heldLines(result: Result): string[] {
   const lines: string[] = [];
-  const stand = measuredComparisons(result).flatMap((comparison) => {
-    const { metric, variant, verdict } = comparison;
-    const check = verdict === 'none' ? undefined : checkOf(comparison, metric, result);
+  const stand = measuredComparisons(result).flatMap(({ metric, verdict, ...pair }) => {
+    const check = verdict === 'none' ? undefined : checkOf(pair, metric, result);
     if (check === undefined) return [];
-    return `${variant} ${effectText({ metric, ratio: check.alone })}`;
+    const { alone: ratio, tolerated } = check;
+    return { text: `${pair.variant} ${effectText({ metric, ratio })}`, tolerated };
   });
-  if (stand.length > 0)
-    lines.push(`Each side alone for ${secondsText(result)} gives the same: ${enumeration(stand)}.`);
+  if (stand.length > 0) {
+    const texts = enumeration(stand.map(({ text }) => text));
+    const most = percent(Math.max(...stand.map(({ tolerated }) => tolerated)));
+    lines.push(
+      `Each side alone for ${secondsText(result)}: ${texts}, as in the rounds (within ${most}).`,
+    );
+  }
   for (const reason of new Set(result.alone?.missing))
     lines.push(`The verdict was not checked with each side alone: ${reason}.`);
   return lines;
