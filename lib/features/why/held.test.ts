@@ -39,7 +39,7 @@ it('a verdict stands if each side alone gives the same', () => {
   const held = checkedWith(sides, alone(570_000, 15.9), alone(752_000, 11.7));
   expect(held.comparisons[0]).toMatchObject({ verdict: 'faster', cpu: { verdict: 'faster' } });
   expect(heldLines(held)).toEqual([
-    'Each side alone for 10 s: open-file-cache +32 %, as in the rounds (within 9 %).',
+    'Each side alone for 10 s: open-file-cache +32 %, as in the rounds (within 9.0 %).',
   ]);
 });
 
