@@ -14,15 +14,11 @@ const [, folder, scenarioFile] = process.argv.splice(1, 3);
 /** Much more than code needs: a scenario may import its requests as JSON. */
 const mostBytes = 100e6;
 
-/** The scenario file and the files that it imports, but for packages. */
-const files = [];
-
 /** Refuses pipes and devices: esbuild would read them for ever. */
 const plainFiles = {
   name: 'plain files',
   setup: (builder) =>
     builder.onLoad({ filter: /./, namespace: 'file' }, ({ path }) => {
-      files.push(path);
       const problem = problemOf(statSync(path));
       if (problem === undefined) return undefined;
       return { errors: [{ text: path === scenarioFile ? problem : `${path}: ${problem}` }] };
@@ -95,7 +91,7 @@ function scenarioOf({ default: exported }) {
 /** @returns {Buffer} @throws Error with a single line */
 function serialized(scenario) {
   try {
-    return serialize({ scenario, files });
+    return serialize({ scenario });
   } catch (error) {
     throw new Error(`a scenario may have data only: ${error.message}`, { cause: error });
   }

@@ -16,7 +16,7 @@ import {
 } from 'node:fs';
 import { mkdtemp, readdir, realpath, rm, statfs } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { dirname, join, relative, resolve, sep } from 'node:path';
+import { dirname, join, relative, sep } from 'node:path';
 import { onTheWay, whoMayWrite } from '../bin/trust.mjs';
 import { UserError, messageOf } from './errors.ts';
 
@@ -161,24 +161,6 @@ const unreadable: Record<string, string> = {
   ENXIO: notAFile,
 };
 
-/** The paths of files that this process reads for a person. */
-const inputs = new Set<string>();
-
-/** Protects a file from now on: see isInput. It may be missing. */
-export function noteInput(file: string): void {
-  inputs.add(resolve(file));
-}
-
-/** Whether the file is one that this process reads, by any of its paths. No output may replace it. */
-export function isInput(stats: Stats): boolean {
-  return [...inputs].some((file) =>
-    isSameFile(
-      stats,
-      ifThere(() => statSync(file)),
-    ),
-  );
-}
-
 /** Whether both are the same file: links and mounts give it several paths. */
 export function isSameFile(one: Stats, other: Stats | undefined): boolean {
   return one.dev === other?.dev && one.ino === other.ino;
@@ -192,8 +174,7 @@ const leastFilled = 0.001;
 const smallBytes = 1e9;
 
 /**
- * Opens a plain file, or a pipe that a shell hands over; another could be endless. The caller closes the descriptor. writeWhole
- * refuses to replace the file from then on.
+ * Opens a plain file, or a pipe that a shell hands over; another could be endless. The caller closes the descriptor.
  * @param mostBytes of a file; without a bound one that is nearly all hole is refused
  * @throws UserError that follows the name and a colon: "it is a folder"
  */
@@ -215,7 +196,6 @@ export function openPlain(file: string, mostBytes = Infinity, mayBeHandedOver = 
       throw new UserError(
         'nearly all of it is a hole without data (a sparse file): give a copy without holes',
       );
-    noteInput(file);
     return descriptor;
   } catch (error) {
     if (descriptor !== undefined) closeSync(descriptor);

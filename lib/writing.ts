@@ -10,27 +10,46 @@ import {
   type Stats,
 } from 'node:fs';
 import { lstat, open, realpath, rename, rm, stat } from 'node:fs/promises';
+import { randomBytes } from 'node:crypto';
 import { basename, dirname, join } from 'node:path';
 import { UserError } from './errors.ts';
-import { foldersUp, ifThere, isInput, isSameFile, openFolder, userUmask } from './files.ts';
+import { foldersUp, ifThere, isSameFile, openFolder, readBytes, userUmask } from './files.ts';
 
 /**
- * Writes a file whole or not at all. A link stays one. A file that this process has read stays as it is.
+ * Writes a file whole or not at all, such as one in a run's folder. A link stays one.
  * @param mode as of chmod; the umask applies to the default
  * @throws the file system's error, or an Error that says what is there instead of a file
  */
 export async function writeWhole(file: string, text: string, mode = 0o666): Promise<void> {
-  await written(file, text, mode, rename);
+  await written(file, text, { mode });
 }
 
-/** Like writeWhole, with the user's usual file mode. */
-export async function writeForUser(file: string, text: string): Promise<void> {
-  await written(file, text, 0o600, rename, 0o666 & ~userUmask);
+/** Whether a file's text is one that bakeoff has written before, which it may replace. */
+type IsOwn = (text: string) => boolean;
+
+/**
+ * Writes a file that a user has named, like writeWhole. It replaces nothing but an empty file and one of bakeoff's own: another may be one
+ * that this command reads, or a server.
+ * @param mode default: the user's usual one
+ */
+export async function writeForUser(
+  file: string,
+  text: string,
+  isOwn: IsOwn,
+  mode?: number,
+): Promise<void> {
+  const lastMode = mode ?? 0o666 & ~userUmask;
+  await written(file, text, { mode: 0o600, lastMode, isOwn });
 }
 
-/** Throws what writeWhole would throw for the file. */
-export async function checkWhole(file: string): Promise<void> {
-  await written(file, 'probe', 0o600, (unfinished) => rm(unfinished));
+/** Throws what writeWhole would throw for a file in the folder. */
+export async function checkWritable(folder: string): Promise<void> {
+  await written(join(folder, '.probe'), 'probe', { mode: 0o600, isProbe: true });
+}
+
+/** Throws what writeForUser would throw for the file. */
+export async function checkForUser(file: string, isOwn: IsOwn): Promise<void> {
+  await written(file, 'probe', { mode: 0o600, isOwn, isProbe: true });
 }
 
 /**
@@ -64,9 +83,18 @@ export function requireClosedToOthers(folder: string, otherwise: string): void {
     );
 }
 
-/** Throws an Error if this process reads the file, or has it as a standard stream: what goes there would be lost with the old file. */
-function requireNotInUse(stats: Stats): void {
-  if (isInput(stats)) throw new Error('this command reads it: name another file');
+/** Larger files are not bakeoff's own. */
+const mostOwnBytes = 100e6;
+
+/** Throws an Error if the file is neither empty nor one of bakeoff's own. */
+function requireOwn(file: string, { size }: Stats, isOwn: IsOwn): void {
+  if (size === 0 || (size <= mostOwnBytes && isOwn(readBytes(file, mostOwnBytes).toString())))
+    return;
+  throw new Error('another file is there, which bakeoff did not write: remove it, or name another');
+}
+
+/** Throws an Error if this process has the file as a standard stream: what goes there would be lost with the old file. */
+function requireNoStream(stats: Stats): void {
   const isStream = (descriptor: number) =>
     isSameFile(
       stats,
@@ -81,26 +109,31 @@ function folderAt(path: string): number {
   return path.startsWith('/proc/') ? openSync(path, constants.O_DIRECTORY) : openFolder(path);
 }
 
-async function written(
-  name: string,
-  text: string,
-  mode: number,
-  finish: (unfinished: string, file: string) => Promise<void>,
-  lastMode = mode,
-): Promise<void> {
+interface How {
+  mode: number;
+  /** Once it is whole; absent: mode. */
+  lastMode?: number;
+  /** Absent: whatever is there is replaced. */
+  isOwn?: IsOwn;
+  /** Nothing is left there. */
+  isProbe?: true;
+}
+
+async function written(name: string, text: string, how: How): Promise<void> {
+  const { mode, lastMode = mode, isOwn, isProbe } = how;
   const file = await placeOf(name);
   const stats = await stat(file).catch(() => undefined);
   if (stats?.isFile() === false)
     throw stats.isDirectory()
       ? Object.assign(new Error('it is a folder'), { code: 'EISDIR' })
       : new Error('it is a pipe, socket or device: name a file');
-  if (stats !== undefined) requireNotInUse(stats);
+  if (stats !== undefined) requireNoStream(stats);
+  if (stats !== undefined && isOwn !== undefined) requireOwn(file, stats, isOwn);
   // The folder is opened once, because the owner of a parent folder could replace it meanwhile.
   const folder = folderAt(dirname(file));
   const place = join('/proc/self/fd', String(folder), basename(file));
-  const unfinished = `${place}.unfinished`;
+  const unfinished = `${place}.${randomBytes(4).toString('hex')}.unfinished`;
   try {
-    await rm(unfinished, { force: true });
     const handle = await open(unfinished, 'wx', mode);
     try {
       await handle.writeFile(text);
@@ -109,7 +142,7 @@ async function written(
     } finally {
       await handle.close();
     }
-    await finish(unfinished, place);
+    await (isProbe ? rm(unfinished) : rename(unfinished, place));
   } catch (error) {
     await rm(unfinished, { force: true }).catch(() => {});
     throw Object.assign(error as NodeJS.ErrnoException, { path: name });

@@ -4,7 +4,7 @@ import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { deserialize } from 'node:v8';
 import { messageOf, prefixed, usageError, UserError } from '../errors.ts';
-import { noteInput, readBytes } from '../files.ts';
+import { readBytes } from '../files.ts';
 import { limitChild, startChild } from '../process.ts';
 import { checkedScenario, shippedScenario } from '../scenario/catalogue.ts';
 import type { Scenario } from '../scenario/model.ts';
@@ -18,8 +18,7 @@ const usualSeconds = 60;
 /** Limit of the answer: a scenario file has at most 100 MB, and the answer takes up to two bytes for a character. */
 const mostBytes = 256e6;
 
-/** `files`: the scenario file and the files that it imports, but for packages. */
-type Answer = { scenario: unknown; files: string[] } | { problem: string };
+type Answer = { scenario: unknown } | { problem: string };
 
 /** The scenario with that name, or in that file (with a / or a script's ending). @throws UserError with exit code 2 if there is none, 1 if it is wrong */
 export async function findScenario(name: string): Promise<Scenario> {
@@ -53,7 +52,6 @@ export async function exportedScenario(file: string, seconds = usualSeconds): Pr
     }
   });
   if ('problem' in answer) throw new Error(answer.problem);
-  answer.files.forEach(noteInput);
   return answer.scenario;
 }
 

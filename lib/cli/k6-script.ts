@@ -74,7 +74,7 @@ export async function writeK6Script(
     scenarioScript: JSON.stringify(script),
   });
   try {
-    await writeForUser(fromCallersFolder(file), text);
+    await writeForUser(fromCallersFolder(file), text, isK6Script);
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     const why = code === 'ENOENT' ? 'its folder is not there' : messageOf(error);
@@ -167,6 +167,10 @@ function sideOf(draft: PlanDraft, planned: PlannedVariant, index: number): Scrip
     },
   };
 }
+
+/** By the first line of its banner. */
+const isK6Script = (text: string): boolean =>
+  /^\/\/ .*\. Written by bakeoff; needs a k6 /.test(text);
 
 function banner({ scenario, variants }: PlanDraft, { sides }: ScenarioScript, run: string): string {
   const lines = [

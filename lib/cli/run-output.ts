@@ -14,6 +14,8 @@ import { curvesOf } from '../report/found.ts';
 import { listed, loadText, networkText, type Heading } from '../report/heading.ts';
 import {
   csvReport,
+  isCsvReport,
+  isMarkdownReport,
   markdownReport,
   terminalReport,
   type TerminalReportOptions,
@@ -27,8 +29,14 @@ import { terminal, wrapLines } from '../report/table.ts';
 import { type Plan, type PlanDraft } from '../runner/plan.ts';
 import { estimatedSeconds, expectedRounds, nextLook } from '../runner/times.ts';
 import type { Environment } from '../result/environment.ts';
-import { resultJson, type Comparison, type Result, type VariantResult } from '../result/result.ts';
-import { checkWhole, writeForUser, writeWhole } from '../writing.ts';
+import {
+  isResultJson,
+  resultJson,
+  type Comparison,
+  type Result,
+  type VariantResult,
+} from '../result/result.ts';
+import { checkForUser, writeForUser, writeWhole } from '../writing.ts';
 import { protocolName } from '../scenario/load.ts';
 import type { RunEvents, RunOutcome } from '../runner/run.ts';
 import { isConfigured, loadOf, networkOf, pageOf, programOf } from '../scenario/variants.ts';
@@ -220,7 +228,9 @@ export async function report(
       writePage(folder.path, result),
       writeWhole(join(folder.path, 'table.md'), markdownReport(result)),
       ...options.exports.map(({ flag, file }) =>
-        writeForUser(file, exportText[flag](result)).catch(explained(flag, file, 1)),
+        writeForUser(file, exportText[flag].of(result), exportText[flag].isOwn).catch(
+          explained(flag, file, 1),
+        ),
       ),
     ]);
     const failed = files.find((file) => file.status === 'rejected');
@@ -309,15 +319,19 @@ export function terminalOf({ json, verbose }: RunOptions): TerminalReportOptions
   return { ...terminal(json ? process.stderr : process.stdout), verbose: verbose === true };
 }
 
-const exportText: Readonly<Record<ExportFlag, (result: Result) => string>> = {
-  'export-markdown': markdownReport,
-  'export-json': resultJson,
-  'export-csv': csvReport,
+/** The text of an export, and whether a text is one. */
+const exportText: Readonly<
+  Record<ExportFlag, { of: (result: Result) => string; isOwn: (text: string) => boolean }>
+> = {
+  'export-markdown': { of: markdownReport, isOwn: isMarkdownReport },
+  'export-json': { of: resultJson, isOwn: isResultJson },
+  'export-csv': { of: csvReport, isOwn: isCsvReport },
 };
 
 /** Throws UserError (exit code 2) if an export cannot be written. */
 export async function checkExports(exports: Exports): Promise<void> {
-  for (const { flag, file } of exports) await checkWhole(file).catch(explained(flag, file, 2));
+  for (const { flag, file } of exports)
+    await checkForUser(file, exportText[flag].isOwn).catch(explained(flag, file, 2));
 }
 
 const explained =

@@ -1,8 +1,7 @@
 // The steps of a run: withRun (machines, cores), getTools, takeMachine, runPlan. Each returns the run with more in it.
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 import { usageError } from '../errors.ts';
 import { features } from '../features.ts';
-import { noteInput } from '../files.ts';
 import { writeWhole } from '../writing.ts';
 import { readEnvironment, type Cores } from '../machine/cores.ts';
 import { expectToMeasure, oneRunAtATime } from '../machine/locks.ts';
@@ -33,13 +32,10 @@ import { runGroup } from '../runner/round.ts';
 import { runRounds, type RunOutcome } from '../runner/run.ts';
 import { settleSink } from '../runner/sink.ts';
 import type { Scenario, ServerSpec } from '../scenario/model.ts';
-import { isPath } from '../scenario/variants.ts';
-import { commandWords } from '../scenario/load/shell-words.ts';
 import { runBeforeStart } from '../servers/before-start.ts';
 import { versionsOf } from '../servers/build.ts';
 import { isLoopback, type Answer } from '../servers/index.ts';
 import { thisMachine } from '../setup/machine.ts';
-import { fromCallersFolder } from '../setup/paths.ts';
 import { ensureTools, type ToolName } from '../setup/tools.ts';
 import type { RunOptions } from './run-options.ts';
 import {
@@ -112,7 +108,6 @@ function waitForTurn({ waitSeconds = 0 }: RunOptions, signal: AbortSignal): Prom
 export async function getTools(run: Run, servers: readonly ServerSpec[], options: RunOptions) {
   requirePermission(servers, options.hosts);
   await checkResultsFolder(options.out, leastBytes);
-  servers.flatMap(filesOf).forEach(noteInput);
   await checkExports(options.exports);
   checkOutput(options);
   const { signal, release } = takeSignals('ending the run in order; again to end it at once');
@@ -137,18 +132,6 @@ export async function getTools(run: Run, servers: readonly ServerSpec[], options
   const tools: RunContext['tools'] = { k6, servers: ofServers.binaries };
   const versions = { ...(await versionsOf({ k6 }, signal)), ...ofServers.versions };
   return { ...run, signal, tools, binaries, versions };
-}
-
-/** The absolute paths of a server's files. Each word of a command counts as a path, as a script's name is one: the file may be missing. */
-function filesOf(server: ServerSpec): string[] {
-  if (server.name === 'address') return [];
-  if (server.name === 'command') {
-    const folder = server.folder ?? fromCallersFolder('.');
-    return commandWords(server.command, 0).map((word) => resolve(folder, word));
-  }
-  const files = server.config.filter(isPath);
-  if (server.binary !== undefined) files.push(fromCallersFolder(server.binary));
-  return files;
 }
 
 /**

@@ -88,6 +88,10 @@ function terminalLines({ title, tables, below }: Part, options: TerminalOptions)
   return lines;
 }
 
+const summaryOfRun = '<details><summary>Rounds, machine, versions</summary>';
+
+export const isMarkdownReport = (text: string): boolean => text.includes(summaryOfRun);
+
 /** Paths are left out: redirections, and users' configs go by their files' names, or else by their variants'. */
 export function markdownReport(result: Result): string {
   const [measured = ''] = headingLines(resultHeading(result));
@@ -100,7 +104,7 @@ export function markdownReport(result: Result): string {
   if (notes.length > 0) lines.push(...notes.map((note) => `- ${escape(note)}`), '');
   lines.push(
     ...paragraphs([measured]),
-    '<details><summary>Rounds, machine, versions</summary>',
+    summaryOfRun,
     '',
     ...paragraphs([...circumstanceLines(result), ...article.flatMap(({ below }) => below)]),
   );
@@ -252,6 +256,11 @@ function columnsOf(metric: ServerMetric): Record<string, (row: Row) => Value> {
     [`${metric}_ratio_low`]: (row) => of(row)?.ci95[0],
     [`${metric}_ratio_high`]: (row) => of(row)?.ci95[1],
   };
+}
+
+/** By its first columns: another version may have more. */
+export function isCsvReport(text: string): boolean {
+  return text.startsWith(`${Object.keys(columns).slice(0, 3).join(',')},`);
 }
 
 /** A row per variant that ran, each ended by CRLF; unknown figures are empty cells. */

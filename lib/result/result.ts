@@ -405,6 +405,11 @@ const result = open({
 });
 export type Result = v.InferOutput<typeof result>;
 
+/** Whether a text begins as those of resultJson. */
+export function isResultJson(text: string): boolean {
+  return /^\{\n {2}"schema": \d+,\n {2}"run": "/.test(text);
+}
+
 /** result.json's text: indented, with each histogram on one line. */
 export function resultJson(content: Result): string {
   const json = JSON.stringify(

@@ -1,10 +1,9 @@
 // The folder results/<run>/.
-import { randomBytes } from 'node:crypto';
 import { constants, existsSync, fstatSync, openSync, readdirSync } from 'node:fs';
 import { mkdir, rm, rmdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { closeNewFiles, freeBytes, makeFolder, requireSpace } from '../files.ts';
-import { checkWhole, requireClosedToOthers } from '../writing.ts';
+import { checkWritable, requireClosedToOthers } from '../writing.ts';
 import { UserError } from '../errors.ts';
 import { run } from '../process.ts';
 
@@ -12,7 +11,7 @@ import { run } from '../process.ts';
 export async function checkResultsFolder(out: string, neededBytes: number): Promise<void> {
   try {
     makeFolder(out);
-    await checkWhole(join(out, `.writable-${randomBytes(4).toString('hex')}`));
+    await checkWritable(out);
   } catch (error) {
     throw folderError(out, error);
   }

@@ -1,12 +1,18 @@
 import { spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  writeFileSync,
+  symlinkSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { expect, test, vi } from 'vitest';
 import { checkExports, report } from '../../lib/cli/run-output.ts';
 import { readScenarioOptions } from '../../lib/cli/scenario.ts';
 import { main } from '../../lib/cli/main.ts';
 import { UserError } from '../../lib/errors.ts';
-import { readBytes } from '../../lib/files.ts';
 import { headlineHtml } from '../../lib/report/html/headline.ts';
 import { csvReport, markdownReport, terminalReport } from '../../lib/report/texts.ts';
 import { resultJson, type Result, type VariantResult } from '../../lib/result/result.ts';
@@ -208,12 +214,13 @@ const allIn = (folder: string): Parameters<typeof report>[1] =>
 
 test('files are written atomically, and a link stays a link', async () => {
   spyOn('log');
-  const folder = await ownFiles({ 'kept/there.csv': 'old', 'run/x': '' });
+  const ofBefore = 'variant,server,version,other columns\r\n';
+  const folder = await ownFiles({ 'kept/there.csv': ofBefore, 'run/x': '' });
   symlinkSync('kept/there.csv', join(folder, 'a.csv'));
   const options = allIn(folder);
   const read = (file: string) => readFileSync(join(folder, file), 'utf8');
   await checkExports(options.exports);
-  expect(read('kept/there.csv')).toBe('old');
+  expect(read('kept/there.csv')).toBe(ofBefore);
   expect(readdirSync(folder)).toHaveLength(3);
   await report({ result: whole, folder: asRunFolder(join(folder, 'run')) }, options);
   expect(read('kept/there.csv')).toBe(csvReport(whole));
@@ -272,7 +279,6 @@ const ownScenario = `
 test.each([
   ['compare a.conf b.conf', 'b.conf'],
   ['compare a.conf b.conf', 'link.json'],
-  ['compare a.conf b.conf', 'include/part.conf'],
   ['compare a.conf b.conf --urls pages', 'pages'],
   ['compare a.conf b.conf --data @body', 'body'],
   ['compare a.conf b.conf --bin nginx=./build', 'build'],
@@ -289,7 +295,7 @@ test.each([
     'include/part.conf': 'gzip on;',
     pages: '/a\n/b\n',
     body: 'a=b',
-    build: '',
+    build: 'x',
     'a.sh': '#!/bin/sh\n',
     'title.json': '"mine"',
     'mine.ts': ownScenario,
@@ -302,7 +308,7 @@ test.each([
   expect(await main(args)).toBe(2);
   expect(complained.mock.calls).toEqual([
     [
-      `--export-json ${folder}/${input} cannot be written: this command reads it: name another file`,
+      `--export-json ${folder}/${input} cannot be written: another file is there, which bakeoff did not write: remove it, or name another`,
     ],
   ]);
   expect(readFileSync(join(folder, input), 'utf8')).toBe(before);
@@ -313,7 +319,9 @@ test('a k6 script does not replace its scenario', async () => {
   vi.stubEnv('INIT_CWD', folder);
   const complained = spyOn('error');
   expect(await main(['scenario', './mine.ts', '--k6-script', './mine.ts'])).toBe(2);
-  expect(complained.mock.calls.join()).toMatch(/^--k6-script .*: this command reads it: /);
+  expect(complained.mock.calls.join()).toMatch(
+    /^--k6-script .*: another file is there, which bakeoff did not write: /,
+  );
   expect(readFileSync(join(folder, 'mine.ts'), 'utf8')).toBe(ownScenario);
 });
 
@@ -339,15 +347,20 @@ test('an export to the file of stdout, which would lose the JSON, is refused', a
   expect(readFileSync(join(folder, 'out'), 'utf8')).toBe('');
 });
 
-test('what a run reads after its start is not replaced at its end', async () => {
+test('an export replaces one, and no other file', async () => {
   spyOn('log');
-  const folder = await ownFiles({ 'run/x': '', 'part.conf': 'gzip on;' });
-  symlinkSync('part.conf', join(folder, 'a.json'));
-  readBytes(join(folder, 'part.conf'), 100);
-  await expect(
-    report({ result: whole, folder: asRunFolder(join(folder, 'run')) }, allIn(folder)),
-  ).rejects.toThrow(`--export-json ${folder}/a.json cannot be written: this command reads it: `);
-  expect(readFileSync(join(folder, 'part.conf'), 'utf8')).toBe('gzip on;');
-  for (const file of ['a.md', 'a.csv', 'run/table.md'])
-    expect(existsSync(join(folder, file)), file).toBe(true);
+  const folder = await ownFiles({ 'run/x': '', 'a.json.unfinished': 'mine' });
+  const again = () =>
+    report({ result: whole, folder: asRunFolder(join(folder, 'run')) }, allIn(folder));
+  await again();
+  expect(await again()).toBe(0);
+  expect(readFileSync(join(folder, 'a.json.unfinished'), 'utf8')).toBe('mine');
+  for (const name of ['a.md', 'a.csv', 'a.json']) {
+    const file = join(folder, name);
+    const text = readFileSync(file, 'utf8');
+    writeFileSync(file, 'a key');
+    await expect(again(), name).rejects.toThrow(`${file} cannot be written: another file is there`);
+    expect(readFileSync(file, 'utf8')).toBe('a key');
+    writeFileSync(file, text);
+  }
 });

@@ -1,12 +1,12 @@
 // The file of a test that takes long: each run is kept as soon as it is made, and --resume makes the missing ones.
 import { readFile } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { dirname } from 'node:path';
 import { usageError, UserError } from '../../errors.ts';
 import { makeFolder } from '../../files.ts';
 import { oneRunAtATime } from '../../machine/locks.ts';
 import { writeReasons } from '../../runner/results-folder.ts';
 import { underSignals } from '../../signals.ts';
-import { checkWhole, writeWhole } from '../../writing.ts';
+import { checkWritable, writeWhole } from '../../writing.ts';
 import { calibrationCores, inLab, type Lab } from './lab.ts';
 
 export interface Kept<Run extends { number: number }> {
@@ -56,7 +56,7 @@ function parsed<File>(text: string, path: string): File {
 export async function checkRecordFolder(folder: string): Promise<void> {
   try {
     makeFolder(folder);
-    await checkWhole(join(folder, '.writable'));
+    await checkWritable(folder);
   } catch (error) {
     const { code = '', message } = error as NodeJS.ErrnoException;
     const why = writeReasons[code] ?? message;

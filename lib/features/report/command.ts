@@ -2,10 +2,11 @@
 import { existsSync, statSync, type Stats } from 'node:fs';
 import { inOneLine, usageError, UserError, unknownWord } from '../../errors.ts';
 import { makeFolder } from '../../files.ts';
-import { writeWhole } from '../../writing.ts';
+import { writeForUser, writeWhole } from '../../writing.ts';
 import { counts } from '../../format.ts';
 import type { Result } from '../../result/result.ts';
 import { historyParts } from './history-parts.ts';
+import { isPage } from '../../report/html/page.ts';
 import { runPage } from '../../report/html/run-page.ts';
 import { terminal, terminalTable } from '../../report/table.ts';
 import { writeReasons } from '../../runner/results-folder.ts';
@@ -40,7 +41,11 @@ export async function reportCommand(args: readonly string[]): Promise<number> {
   const named = read('out', (_, page) => fromCallersFolder(page));
   const page = named ?? pageBeside(file);
   // The files of a run are its user's alone.
-  await write(page, text, named === undefined ? 0o600 : mode);
+  const pageMode = named === undefined ? 0o600 : mode;
+  const isOfRun = named === undefined && path.basename(file) === 'result.json';
+  await write(page, () =>
+    isOfRun ? writeWhole(page, text, pageMode) : writeForUser(page, text, isPage, pageMode),
+  );
   console.log(inOneLine(page));
   return 0;
 }
@@ -154,10 +159,10 @@ function pageBeside(file: string): string {
   return path.join(dir, base === 'result.json' ? 'report.html' : `${name}.html`);
 }
 
-async function write(page: string, text: string, mode?: number): Promise<void> {
+async function write(page: string, writing: () => Promise<void>): Promise<void> {
   try {
     makeFolder(path.dirname(page));
-    await writeWhole(page, text, mode);
+    await writing();
   } catch (error) {
     const { code = '', message } = error as NodeJS.ErrnoException;
     throw new UserError(

@@ -87,7 +87,7 @@ test('a page does not replace the result that it shows', async () => {
   aRun('one', text);
   const file = join(home, 'results/one/result.json');
   expect(await refused(['one', '--out', file], 1)).toMatch(
-    /: this command reads it: .*; --out names/,
+    /: another file is there, which bakeoff did not write: .*; --out names/,
   );
   expect(readFileSync(file, 'utf8')).toBe(text);
 });

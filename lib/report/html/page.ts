@@ -133,6 +133,17 @@ export function figureHtml({ title, text, tables }: Figure, index: number): Html
 export const sideBySide = (tables: Part['tables']): Html =>
   html`<div class="side-by-side">${tables.map((table) => tableHtml(table))}</div>`;
 
+/** Whether a text begins as those of page. */
+export function isPage(text: string): boolean {
+  return text.startsWith(`${head}default-src 'none'; script-src 'sha256-`);
+}
+
+const head = `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="`;
+
 export async function page(title: string, body: Html, figures: readonly Figure[]): Promise<string> {
   const [script, style] = await Promise.all([
     figures.length === 0 ? '' : (bundled ??= bundle()),
@@ -146,11 +157,7 @@ export async function page(title: string, body: Html, figures: readonly Figure[]
   const drawing = html`<script type="application/json" id="figures">${new Html(json)}</script>
 <script>${new Html(script)}</script>
 `;
-  return html`<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="${policy}">
+  return html`${new Html(head)}${policy}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <meta name="referrer" content="no-referrer">
