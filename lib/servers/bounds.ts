@@ -166,27 +166,30 @@ async function bytesOf(uid: number, systems: readonly FileSystem[]): Promise<num
   const folders = systems.flatMap((system) => system.folders);
   if (folders.length === 0) return 0;
   const limit = { seconds: countSeconds, message: 'too many files' };
-  const args = [...folders, ...atTopOf(uid), '-exec', 'du', '-skx', '{}', '+'];
+  const args = [...folders, ...filesOf(uid), '-exec', 'du', '-skx', '{}', '+'];
   const counted = await run({ command: 'find', args, limit }).catch(() => undefined);
   if (counted === undefined) return total(systems, newBytes);
   const sizes = [...counted.stdout.matchAll(/^(\d+)\t/gm)];
   return 1024 * total(sizes, ([, kilobytes]) => Number(kilobytes));
 }
 
-/** Arguments of find(1), after folders: the user's files in them, without those in folders there. */
-export const atTopOf = (uid: number | string): string[] => [
-  '-mindepth',
-  '1',
-  '-maxdepth',
-  '1',
-  '-user',
-  String(uid),
-];
+/**
+ * Arguments of find(1), after folders and before what it does: the user's files in them and in the folders there where every user may
+ * write, such as /tmp/.X11-unix, without those in folders of the user.
+ */
+export const filesOf = (uid: number | string): string[] =>
+  `-mindepth 1 -maxdepth 5 -type d ! -user ${uid} ! -perm -0002 -prune -o -user ${uid} -prune`.split(
+    ' ',
+  );
 
-/** Paths of the user's files in the open folders, without those in folders there. */
+/** Paths of the user's files in the open folders, without those in folders of the user. */
 export async function filesLeftBy(uid: number): Promise<string[]> {
   const limit = { seconds: countSeconds, message: 'too many files' };
-  const found = await run({ command: 'find', args: [...openFolders, ...atTopOf(uid)], limit });
+  const found = await run({
+    command: 'find',
+    args: [...openFolders, ...filesOf(uid), '-print'],
+    limit,
+  });
   return found.stdout.split('\n').filter((file) => file !== '');
 }
 

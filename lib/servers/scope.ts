@@ -17,7 +17,7 @@ import {
   type Before,
   type RunAs,
 } from '../process.ts';
-import { atTopOf, openFolders } from './bounds.ts';
+import { filesOf, openFolders } from './bounds.ts';
 import { cpuSecondsOf } from './cgroup.ts';
 import { processTree, statFields } from './usage.ts';
 
@@ -214,7 +214,7 @@ const endScript = `
   if [ "$uid" -gt 0 ]; then
     as_user 60 "$@" rm -rf "$folder/temp"
     # No other file of this user is anyone's. Nor is any queue, semaphore or shared memory.
-    as_user 60 "$@" find ${[...openFolders, ...atTopOf('$uid')].join(' ')} -exec sh -c '
+    as_user 60 "$@" find ${[...openFolders, ...filesOf('$uid')].join(' ')} -exec sh -c '
       for file; do [ -L "$file" ] || chmod -R u+rwX "$file"; rm -rf "$file"; done' sh {} +
     as_user 5 "$@" ipcrm --all
   fi

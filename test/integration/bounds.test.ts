@@ -1,7 +1,7 @@
 // The bounds on what code in a config uses of the machine, and the removal of what it leaves.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import fs, { readFileSync, readdirSync } from 'node:fs';
+import fs, { chmodSync, mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs';
 import { chmod, writeFile } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
@@ -36,6 +36,8 @@ async function withCode(code: string): Promise<string> {
 
 const openFolders = ['/dev/shm', '/tmp', '/var/tmp', '/run/lock'];
 
+const isOfTest = (name: string) => name.startsWith('left-by-');
+
 /** The user's files where every user may write, and its shared memory. */
 function leftBy(uid: number): string[] {
   const files = openFolders.flatMap((folder) =>
@@ -66,8 +68,17 @@ asRoot.each([
   expect(leftBy(uid)).toEqual([]);
 });
 
+/** A new folder as X11 makes one in /tmp. */
+function openSubfolder(): string {
+  const folder = mkdtempSync('/var/tmp/open-to-all-');
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  chmodSync(folder, 0o1777);
+  return folder;
+}
+
 asRoot.each([
   ['a folder that is open to all', () => '/var/tmp'],
+  ['such a folder in another', openSubfolder],
   ["the server's own folder", () => `" . glob("${test.folder}/bakeoff-server-*/temp") . "`],
 ])(
   'ends a server whose code writes more than its bound to a disk: %s',
@@ -77,13 +88,15 @@ asRoot.each([
       const stats = statfsSync(place as string);
       return Object.assign(stats, { bavail: 60e6 / stats.bsize });
     });
-    const server = await test.startOwn(await withCode(writing(folder(), 50)));
+    const place = folder();
+    const server = await test.startOwn(await withCode(writing(place, 150)));
     expect(spied).toHaveBeenCalled();
     const uid = userOf(String(server.pid)) as number;
     expect(await server.died).toMatch(
       / wrote more than 30 MB of files below .*, half of what was free there at its start, and was ended$/,
     );
     expect(leftBy(uid)).toEqual([]);
+    if (place.startsWith('/')) expect(readdirSync(place).filter(isOfTest)).toEqual([]);
   },
 );
 
