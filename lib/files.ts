@@ -4,6 +4,7 @@ import {
   closeSync,
   constants,
   fstatSync,
+  lchownSync,
   mkdirSync,
   openSync,
   readdirSync,
@@ -31,7 +32,14 @@ export function closeNewFiles(): void {
   process.umask(0o077);
 }
 
-/** Makes a folder and its parents. Throws the error of mkdir(2). */
+/** The user who called sudo; undefined if nobody did. */
+export function callerOfSudo(): { uid: number; gid: number } | undefined {
+  const { SUDO_UID: uid = '', SUDO_GID: gid = '' } = process.env;
+  if (process.geteuid?.() !== 0 || !/^\d+$/.test(uid) || !/^\d+$/.test(gid)) return undefined;
+  return { uid: Number(uid), gid: Number(gid) };
+}
+
+/** Makes a folder and its parents. In a folder of the caller of sudo they are the caller's. Throws the error of mkdir(2). */
 export function makeFolder(path: string): void {
   // Node's own recursion never ends below /proc.
   if (statSync(path, { throwIfNoEntry: false })?.isDirectory() === true) return;
@@ -39,6 +47,9 @@ export function makeFolder(path: string): void {
   if (above !== path) makeFolder(above);
   try {
     mkdirSync(path);
+    const caller = callerOfSudo();
+    if (caller !== undefined && statSync(above).uid === caller.uid)
+      lchownSync(path, caller.uid, caller.gid);
   } catch (error) {
     // Another process may have made it.
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST' || !statSync(path).isDirectory())

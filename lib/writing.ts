@@ -13,7 +13,15 @@ import { lstat, open, realpath, rename, rm, stat } from 'node:fs/promises';
 import { randomBytes } from 'node:crypto';
 import { basename, dirname, join } from 'node:path';
 import { UserError } from './errors.ts';
-import { foldersUp, ifThere, isSameFile, openFolder, readBytes, userUmask } from './files.ts';
+import {
+  callerOfSudo,
+  foldersUp,
+  ifThere,
+  isSameFile,
+  openFolder,
+  readBytes,
+  userUmask,
+} from './files.ts';
 
 /**
  * Writes a file whole or not at all, such as one in a run's folder. A link stays one.
@@ -137,6 +145,9 @@ async function written(name: string, text: string, how: How): Promise<void> {
     const handle = await open(unfinished, 'wx', mode);
     try {
       await handle.writeFile(text);
+      const caller = callerOfSudo();
+      if (caller !== undefined && fstatSync(folder).uid === caller.uid)
+        await handle.chown(caller.uid, caller.gid);
       // Some file systems have no modes.
       if (lastMode !== mode) await handle.chmod(lastMode).catch(() => undefined);
     } finally {

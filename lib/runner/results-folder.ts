@@ -2,7 +2,7 @@
 import { constants, existsSync, fstatSync, openSync, readdirSync } from 'node:fs';
 import { mkdir, rm, rmdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { closeNewFiles, freeBytes, makeFolder, requireSpace } from '../files.ts';
+import { callerOfSudo, closeNewFiles, freeBytes, makeFolder, requireSpace } from '../files.ts';
 import { checkWritable, requireClosedToOthers } from '../writing.ts';
 import { UserError } from '../errors.ts';
 import { run } from '../process.ts';
@@ -62,10 +62,11 @@ export async function removeWithoutResult({ path, name }: RunFolder): Promise<vo
 
 /** Gives a run's folder to the user who called sudo: it is closed to all but its owner. */
 export async function giveToCaller({ path }: RunFolder): Promise<void> {
-  const { SUDO_UID: uid = '', SUDO_GID: gid = '' } = process.env;
-  if (process.geteuid?.() !== 0 || !/^\d+$/.test(uid) || !/^\d+$/.test(gid)) return;
+  const caller = callerOfSudo();
+  if (caller === undefined) return;
+  const owner = `${caller.uid}:${caller.gid}`;
   // The path alone may be a link.
-  await run({ command: 'chown', args: ['-R', '-P', `${uid}:${gid}`, '--', `${path}/.`] });
+  await run({ command: 'chown', args: ['-R', '-P', owner, '--', `${path}/.`] });
 }
 
 /** The folder of a round, with a folder for each variant's server and each k6. */

@@ -1,6 +1,6 @@
 // Credentials for the server do not appear in output or files of a run.
-import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
-import { basename, join } from 'node:path';
+import { chownSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
 import { expect, test, vi } from 'vitest';
 import { textOf } from '../../lib/files.ts';
 import { descendants } from '../fixtures/processes.ts';
@@ -114,6 +114,8 @@ test('arguments of a command, and a body and headers from a file, are stored onl
   write('body', JSON.stringify({ password: secret }));
   const out = newOut();
   const exported = join(folder, 'exported.json');
+  if (process.getuid?.() === 0)
+    for (const place of [folder, dirname(out)]) chownSync(place, 65_533, 65_533);
   const run = startCommand(
     [
       'compare',
@@ -126,10 +128,12 @@ test('arguments of a command, and a body and headers from a file, are stored onl
     usually,
   );
   const result = await wholeResult(run, out);
-  // The user who ran sudo may read the report.
+  // The user who ran sudo may read the report, and run again without sudo.
+  const ofRun = ['', 'report.html', 'round-1/a/output.log'].map((name) =>
+    join(runFolder(out), name),
+  );
   if (process.getuid?.() === 0)
-    for (const file of ['', 'report.html', 'round-1/a/output.log'])
-      expect(statSync(join(runFolder(out), file)).uid).toBe(65_533);
+    for (const file of [out, exported, ...ofRun]) expect(statSync(file).uid, file).toBe(65_533);
   expect(run.stdout() + run.stderr()).not.toMatch(hasSecret);
   for (const { load, server } of result.variants) {
     expect(load).toMatchObject({ body: '***', headers: { 'X-Token': '***' } });
