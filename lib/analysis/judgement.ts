@@ -9,6 +9,7 @@ export type Obstacle =
   | { kind: 'noFigures'; metric: Metric; inLog: boolean }
   /** `by`: another side, or '' for another program. */
   | { kind: 'alsoLoaded'; name: string; by: string }
+  | { kind: 'otherCpus'; name: string; cpus: number[] }
   | { kind: 'failing'; name: string; successRatio: number }
   /** As bodyRatioOf. */
   | { kind: 'otherBodies'; name: string; bodyRatio: number; page?: string }

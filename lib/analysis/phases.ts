@@ -83,6 +83,12 @@ export function alsoLoadedBy(rounds: readonly Round[]): string | undefined {
   return phasesIn(rounds).find((phase) => phase.alsoLoadedBy !== undefined)?.alsoLoadedBy;
 }
 
+/** Cores beside the servers' on which a server might run, ascending; none is usual. */
+export function otherCpusOf(rounds: readonly Round[]): number[] {
+  const cpus = phasesIn(rounds).flatMap(({ otherCpus = [] }) => otherCpus);
+  return [...new Set(cpus)].sort((a, b) => a - b);
+}
+
 /** @param successRatio as successRatioOf */
 export function isFailing({ successRatio }: { successRatio: number | null }): boolean {
   return 1 - (successRatio ?? 0) > tolerableFailures;

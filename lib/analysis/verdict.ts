@@ -26,7 +26,7 @@ import {
 import { alphaAt, type Look } from './looks.ts';
 import { isLatency, judgedBy, metrics } from './metrics.ts';
 import { mayExplain, oneSided } from './one-sided.ts';
-import { alsoLoadedBy, isFailing } from './phases.ts';
+import { alsoLoadedBy, isFailing, otherCpusOf } from './phases.ts';
 import { dependenceOf, falseHolds, outliersOf, roundsToDecide, swayingRound } from './rounds.ts';
 import {
   halfWidth,
@@ -331,6 +331,8 @@ function obstacle(pair: Pair, metric: Metric, { serverCores, control }: Rules): 
   for (const { name, rounds } of both) {
     const by = alsoLoadedBy(rounds);
     if (by !== undefined) return { kind: 'alsoLoaded', name, by };
+    const cpus = otherCpusOf(rounds);
+    if (cpus.length > 0) return { kind: 'otherCpus', name, cpus };
   }
   const failing = both.find(isFailing);
   if (failing !== undefined)

@@ -4,6 +4,7 @@ import { metrics } from '../analysis/metrics.ts';
 import type { OneSided } from '../analysis/one-sided.ts';
 import { mostRounds } from '../analysis/rounds.ts';
 import { percent, tolerance, whole } from '../format.ts';
+import { formatCpuList } from '../machine/processors.ts';
 import type { Comparison } from '../result/result.ts';
 import { metricWords } from './metric-words.ts';
 
@@ -47,6 +48,8 @@ function obstacleText(obstacle: Obstacle): string {
     }
     case 'alsoLoaded':
       return `${strangerText(obstacle.by)} had connections to ${obstacle.name} too`;
+    case 'otherCpus':
+      return `${obstacle.name} might run on ${coresText(obstacle.cpus)} too`;
     case 'failing':
       return `${failedText(obstacle.successRatio)} of the requests of ${obstacle.name} failed`;
     case 'otherBodies':
@@ -74,6 +77,10 @@ function pageText(page: string | undefined): string {
 function failedText(successRatio: number): string {
   return successRatio > 0 && successRatio < 0.005 ? 'over 99 %' : percent(1 - successRatio);
 }
+
+/** "core 0", "cores 0-2,5". */
+export const coresText = (cpus: readonly number[]): string =>
+  `${cpus.length === 1 ? 'core' : 'cores'} ${formatCpuList(cpus)}`;
 
 /** @param by as Phase.alsoLoadedBy */
 export const strangerText = (by: string): string => by || 'another program';

@@ -118,6 +118,8 @@ const phase = open({
    * far as is known.
    */
   alsoLoadedBy: optional(text),
+  /** Cores beside the servers' on which its threads might run in the round's whole load; absent without any, and if unknown. */
+  otherCpus: optional(list(count)),
   /**
    * Mean length of the round's bodies, divided by that of the page that was checked before; absent if they are alike, or unknown, and where
    * the pages of a mix have such ratios.

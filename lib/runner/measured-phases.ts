@@ -27,7 +27,7 @@ import type { Measurement } from './under-load.ts';
  * @param othersAreKnown the use of the server's cores by others can be told from the sides' own
  */
 export function phasesOf(
-  { results, samples, ofServer, enclosed, perRequest, acceptQueue, alsoLoadedBy }: Measurement,
+  { results, samples, ofServer, enclosed, perRequest, acceptQueue, alsoLoadedBy, otherCpus }: Measurement,
   planned: PlannedVariant,
   { cores }: Plan,
   server: RunningServer,
@@ -65,6 +65,7 @@ export function phasesOf(
         perRequest,
         acceptQueue,
         alsoLoadedBy,
+        otherCpus,
         stoppedShare: isSampled(server) ? stoppedShareOf(samples, window) : undefined,
       }),
       ...(noise && waitsOf(loaded, samples, window, noise, counts, knownOfServer)),

@@ -4,6 +4,7 @@ import { lateSends, limitOf, pauseMs, shareStalled } from '../../analysis/limit.
 import { oneSided } from '../../analysis/one-sided.ts';
 import {
   alsoLoadedBy,
+  otherCpusOf,
   perRequestOf,
   phasesIn,
   reconnectsOf,
@@ -22,7 +23,7 @@ import {
   whole,
 } from '../../format.ts';
 import type { Comparison, Round, VariantResult } from '../../result/result.ts';
-import { oneSidedText, remedies, strangerText } from '../reasons.ts';
+import { coresText, oneSidedText, remedies, strangerText } from '../reasons.ts';
 import { answersTexts, errorsTexts, hungText } from './failures.ts';
 import { noiseWarnings, roundsText } from './noise.ts';
 import { overflowTexts } from './overflows.ts';
@@ -158,6 +159,7 @@ function variantWarnings(variant: VariantResult): VariantWarning[] {
     limitOf(variant) === 'generator' &&
       `: the generator was at its limit (${percent(generatorShare ?? 0)} of its available CPU), so the server may be able to do more: give the generator more cores (--generator-cpus) or the load more threads (-t)`,
     strangersText(rounds),
+    otherCpusText(rounds),
     failures !== '' &&
       `: ${failures} among ${whole(requests)} requests: ${failureCause(variant) || 'requests/s alone do not compare'}`,
     hung !== '' &&
@@ -205,6 +207,13 @@ function strangersText(rounds: readonly Round[]): string | false {
   );
   const remedy = by === '' ? 'end that program (ss -tnp)' : `look for code in ${by} that does so`;
   return `: ${strangerText(by)} had connections to its server in ${when}, so its figures are not of this load alone: ${remedy}, and run again`;
+}
+
+/** On cores that are not the servers'; false if there are none. */
+function otherCpusText(rounds: readonly Round[]): string | false {
+  const cpus = otherCpusOf(rounds);
+  if (cpus.length === 0) return false;
+  return `: its threads might run on ${coresText(cpus)} too, which the servers do not share: find what sets their affinity (sched_setaffinity, taskset, worker_cpu_affinity, cpu-map), and run again`;
 }
 
 /** Warm-ups are said from these lengths and gains on. */

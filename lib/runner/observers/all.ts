@@ -1,6 +1,7 @@
 // The observers of each load.
 import { features } from '../../features.ts';
 import { acceptQueues } from './accept-queues.ts';
+import { coreLeavers } from './core-leavers.ts';
 import { memory } from './memory.ts';
 import type { Observer } from './observer.ts';
 import { perRequest } from './per-request.ts';
@@ -17,6 +18,7 @@ export const observers: readonly Observer[] = [
   wakefulness,
   ...features.flatMap((feature) => feature.observers ?? []),
   strangers,
+  coreLeavers,
   acceptQueues,
   perRequest,
   memory,

@@ -22,6 +22,7 @@ export interface Observed extends ServerFigures {
   perRequest: Phase['perRequest'];
   acceptQueue: Phase['acceptQueue'];
   alsoLoadedBy: Phase['alsoLoadedBy'];
+  otherCpus: Phase['otherCpus'];
   /** undefined without a network. */
   enclosed: EnclosedLoad | undefined;
 }
@@ -33,6 +34,7 @@ const nothing: Observed = {
   perRequest: undefined,
   acceptQueue: undefined,
   alsoLoadedBy: undefined,
+  otherCpus: undefined,
   enclosed: undefined,
 };
 
