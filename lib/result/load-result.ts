@@ -127,9 +127,12 @@ export const loadFields = {
   warmupRequests: count,
   /** Requests without an answer at the window's end; not in `requests`. */
   inFlight: count,
-  /** Length of the window; for a count of requests, from the first connect to the last response. */
+  /**
+   * Length of the window; for a count of requests, from the first connect to the last response, at a rate until an interval after the last
+   * one was due.
+   */
   seconds: figure,
-  /** Responses per second in the window; at a rate in turns, those that came within the turns, whenever they were due. */
+  /** Responses per second in the window; at a rate those that came within it, or the turns, whenever they were due. */
   rps: figure,
   /** Responses by status, from 300 on. */
   statuses: optional(statuses),

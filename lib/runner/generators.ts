@@ -141,7 +141,7 @@ function mergeResults(
     // Pages are of one generator: percentiles of several do not add up.
     pages: [],
     seconds,
-    rps: seconds === 0 ? 0 : total(results, responsesOf) / seconds,
+    ...servedBy(results, seconds),
     responses: sum(({ responses }) => responses),
     statuses: sum(({ statuses = {} }) => statuses),
     errors: sum(({ errors }) => errors),
@@ -167,6 +167,23 @@ function mergeResults(
     startedAt: sorted('startedAt')[0] as string,
     endedAt: sorted('endedAt').at(-1) as string,
     monotonicMs: extent(results.flatMap(({ monotonicMs }) => monotonicMs)),
+  };
+}
+
+/** Requests/s of all instances; at a rate what each served of its own, as their windows end before the last answers, with the queue's growth. */
+function servedBy(
+  results: readonly LoadResult[],
+  seconds: number,
+): Pick<LoadResult, 'rps' | 'queueGrowth'> {
+  const growths = results.flatMap(({ queueGrowth }) => queueGrowth ?? []);
+  if (growths.length < results.length)
+    return { rps: seconds === 0 ? 0 : total(results, responsesOf) / seconds };
+  return {
+    rps: total(results, ({ rps }) => rps),
+    queueGrowth: {
+      perSecond: total(growths, ({ perSecond }) => perSecond),
+      standardError: Math.hypot(...growths.map(({ standardError }) => standardError)),
+    },
   };
 }
 

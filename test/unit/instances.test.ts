@@ -142,6 +142,17 @@ test('results are merged into one', () => {
   expect(connectMs.histogram.reduce((sum, [, count]) => sum + count, 0)).toBe(1010);
 });
 
+test('at a rate each instance tells what was served, and by how much its queue grew', () => {
+  const beyond = [
+    { ...first, rps: 300, queueGrowth: { perSecond: 90, standardError: 3 } },
+    { ...second, rps: 400, queueGrowth: { perSecond: 110, standardError: 4 } },
+  ];
+  expect(merged(beyond)).toMatchObject({
+    rps: 700,
+    queueGrowth: { perSecond: 200, standardError: 5 },
+  });
+});
+
 test('a single result stays unchanged', () => expect(merged([first])).toBe(first));
 
 test('a missing result is an error', () => {

@@ -64,6 +64,7 @@ func (l *loop) response(a *attempt, from int64, status int, headerBytes, decoded
 	n.outstanding--
 	n.responses++
 	n.lastEnd = l.clock
+	l.noteWarmup(a)
 	i := n.of(a)
 	i.Requests++
 	i.Responses[status/100-2]++ // Parsers let only 200 to 599 through
@@ -100,6 +101,7 @@ func (l *loop) response(a *attempt, from int64, status int, headerBytes, decoded
 // failure ends an attempt without a response, by the loop's clock. It keeps example as the report's text if it is the loop's first.
 func (l *loop) failure(c *conn, kind ErrorKind, cause ErrorCause, example string, a *attempt) {
 	n := &l.counts
+	l.noteWarmup(a)
 	i := n.of(a)
 	if cause == CauseTimedOut && i != n.outside {
 		l.noteWait(l.clock-a.due, 1)
@@ -120,6 +122,11 @@ func (l *loop) failure(c *conn, kind ErrorKind, cause ErrorCause, example string
 	if n.example == "" {
 		n.example = example
 	}
+}
+
+// noteWarmup marks an attempt that the warm-up of a rate has left to the window of a load that is alone: there it counts as in a ramp.
+func (l *loop) noteWarmup(a *attempt) {
+	a.isOfRamp = a.isOfRamp || l.shared.alone && a.due < l.turn.dueFrom
 }
 
 // noteWait records waits without a response at a rate. Without these, a server that answers fewer requests would have shorter latencies.

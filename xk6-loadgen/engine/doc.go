@@ -72,7 +72,7 @@
 //
 //	                                              ┌──► warmedUp ─────────────┐     several sides
 //	unbegun ──► [probing or reaching] ──► warming ┼──────────────────────────┼──► measuring
-//	   │                                          └──► draining ──► drained ─┤     alone, a number of requests
+//	   │                                          └──► draining ──► drained ─┤     alone, a number of requests without a rate
 //	   └─────────────────────────────────────────────────────────────────────┘     without a warm-up
 //
 // Only loads without a rate have the phase probing; of several k6 instances only those with several sides. Only kept connections at a rate have the phase reaching. What counts:

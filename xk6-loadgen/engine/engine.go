@@ -37,7 +37,7 @@ type Result struct {
 	Continuous               *Continuous  // nil without a warm-up
 	QueueGrowth              *QueueGrowth // nil except at a rate
 	Window                   Window
-	// RPS is responses of any status per second; at a rate in turns those that came within the windows, whenever their requests were due.
+	// RPS is responses of any status per second; at a rate those that came within the windows, whenever their requests were due.
 	Seconds, RPS float64
 	// Hung are those InFlight that were older than a second and than twice p99.9 of the latency, since they were taken or due.
 	Hung         int64
@@ -58,7 +58,8 @@ type Result struct {
 	ErrorExample                   string  // the text of one of the errors
 }
 
-// Window is when a window was: a count without warm-up runs from the first connect to the last response.
+// Window is when a window was: a count without warm-up runs from the first connect to the last response; at a rate until an interval after
+// the last request was due.
 type Window struct {
 	StartedAt, EndedAt time.Time
 	MonotonicMs        [2]float64 // the same bounds on CLOCK_MONOTONIC
@@ -146,7 +147,7 @@ func start(ctx context.Context, runs []*run, turns Turns) ([]Result, error) {
 		results[i].Turns, results[i].ServerCPU = r.shared.figures()
 		results[i].Continuous, results[i].ServerMemoryBytes = r.shared.warmth.continuous, r.shared.memory.bytes
 		growth, served := queueGrowthOf(r.loops)
-		if results[i].QueueGrowth = growth; growth != nil && len(runs) > 1 {
+		if results[i].QueueGrowth = growth; growth != nil {
 			results[i].RPS = served
 		}
 		if t := results[i].Turns; t != nil && r.plan.Rate > 0 {

@@ -359,7 +359,8 @@ func (l *loop) ended() bool {
 	if l.cycle != nil || l.plan.Duration > 0 {
 		return l.shared.alone && l.clock >= l.window.phaseEnd
 	}
-	return l.counts.outstanding == 0 && l.share.left == 0 && l.shared.quota.Load() <= 0
+	isAwaited := l.shared.alone && l.plan.Rate > 0 && l.clock < l.window.phaseEnd
+	return l.counts.outstanding == 0 && l.share.left == 0 && l.shared.quota.Load() <= 0 && !isAwaited
 }
 
 // setTimer finds when timers has something to do next, so that most iterations compare one number.
@@ -368,7 +369,7 @@ func (l *loop) setTimer() {
 	if l.turn.state.starts() { // They wait for the next turn
 		l.nextTimer = min(l.nextTimer, l.window.nextTick, l.samples.next, l.growth.next)
 	}
-	if l.clock < l.window.phaseEnd && (l.window.phase == warming || l.plan.Duration > 0) {
+	if l.clock < l.window.phaseEnd && (l.window.phase == warming || l.plan.Duration > 0 || l.plan.Rate > 0) {
 		l.nextTimer = min(l.nextTimer, l.window.phaseEnd)
 	}
 	switch l.window.phase {

@@ -131,8 +131,8 @@ func (m *openModel) take(c *conn) (a attempt, taken bool) {
 		l.share.left--
 	}
 	m.due = m.schedule.Next()
-	if phase == measuring && l.share.left == 0 && l.plan.Requests > 0 && !l.shared.alone {
-		m.endTurn()
+	if phase == measuring && l.share.left == 0 && l.plan.Requests > 0 {
+		m.endCount(due)
 	}
 	a = l.begins(m.request(), due)
 	a.isOfRamp = due < l.turn.dueFrom
@@ -170,13 +170,18 @@ func (m *openModel) idles(c *conn) {
 	m.idle.push(c)
 }
 
-// endTurn ends the turn that has made the last request of a count. Requests of a list may leave long after their times.
-func (m *openModel) endTurn() {
-	end := m.due
-	if m.loop.plan.list != nil {
-		end = max(end, m.loop.clock)
+// endCount ends the turn that has made the last request of a count, which was due then. Requests of a list may leave long after their
+// times. Alone, the window of random times ends a mean interval after the last one.
+func (m *openModel) endCount(due int64) {
+	l := m.loop
+	switch {
+	case !l.shared.alone && l.plan.list != nil:
+		l.turn.endBy(max(m.due, l.clock))
+	case !l.shared.alone:
+		l.turn.endBy(m.due)
+	case l.plan.Arrivals == PoissonArrivals:
+		l.window.phaseEnd = due + int64(float64(second)/l.plan.Rate)
 	}
-	m.loop.turn.endBy(end)
 }
 
 // latencyFrom is when the request was due, so that its wait for a connection is a part.

@@ -135,10 +135,11 @@ func (r *run) takesOneTurn(slice time.Duration) bool {
 	return window > 0 && r.plan.list == nil && int64(slice) > window/fewestTurns
 }
 
-// window is the length of the load's window in nanoseconds; 0: that of a count depends on the server.
+// window is the length of the load's window in nanoseconds: at a rate until an interval after its last request is due. 0: that of a count
+// depends on the server.
 func (p *plan) window() int64 {
 	if p.Rate > 0 && p.Requests > 0 {
-		return int64(float64(p.Requests) / p.Rate * float64(second))
+		return int64(float64(p.Segment.Number(p.Requests-1)+1) / p.Rate * float64(second))
 	}
 	return int64(p.Duration)
 }

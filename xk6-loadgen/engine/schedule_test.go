@@ -1,6 +1,11 @@
 package engine
 
 import (
+	"bufio"
+	"cmp"
+	"fmt"
+	"io"
+	"net"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -54,5 +59,53 @@ func TestAStalledThreadOwesItsOwnRequests(t *testing.T) {
 	// The second half was due within 100 ms of the first: half of all requests waited for it, on average for half of it.
 	if r.Responses[0] != 200 || r.LatencyMs.P75 < 20 || r.SendDelayMs.P75 < 20 {
 		t.Errorf("responses %v, p75 of latency %f ms, of the send delay %f ms", r.Responses, r.LatencyMs.P75, r.SendDelayMs.P75)
+	}
+}
+
+// slowEach answers at once, but each n-th request after the delay.
+func slowEach(n int64, delay time.Duration) func(*testServer, net.Conn) {
+	return func(s *testServer, c net.Conn) {
+		for r := bufio.NewReader(c); s.readRequest(r); io.WriteString(c, ok) {
+			if s.requests.Load()%n == 0 {
+				time.Sleep(delay) // what is measured
+			}
+		}
+	}
+}
+
+func TestRequestsPerSecondOfACountDoNotEndWithItsLastAnswer(t *testing.T) {
+	for name, x := range map[string]struct {
+		serve   func(*testServer, net.Conn)
+		change  func(*Options)
+		served  float64
+		seconds float64
+	}{
+		"the last answer is late": {slowEach(25, 500*time.Millisecond), func(o *Options) { o.Warmup = 600 * time.Millisecond }, 200, 1},
+		"all answers are late":    {slowEach(1, 300*time.Millisecond), func(o *Options) { o.Warmup = 600 * time.Millisecond }, 200, 1},
+		"there is no warm-up":     {slowEach(25, 100*time.Millisecond), func(*Options) {}, 200, 1},
+		"two threads":             {always(ok), func(o *Options) { o.Threads = 2 }, 200, 1},
+		"a single request":        {always(ok), func(o *Options) { o.Requests, o.Connections, o.Rate = 1, 1, 4 }, 4, 0.25},
+		"random times":            {always(ok), func(o *Options) { o.Arrivals = PoissonArrivals }, 200, 1},
+		"too much for the server": {oneQueue(every(10 * time.Millisecond)), func(o *Options) { o.Connections, o.Warmup = 40, 300*time.Millisecond }, 100, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tried(t, func() string {
+				o := options(serve(t, x.serve).url)
+				o.Connections, o.Requests, o.Rate = 100, 200, 200
+				x.change(&o)
+				r := load(t, o)
+				off := 0.05
+				if o.Arrivals == PoissonArrivals {
+					off = 0.25 // More than three standard errors of 200 arrivals
+				} else if problem := notNear("seconds", r.Seconds, x.seconds, 0.02); problem != "" {
+					return problem
+				}
+				if r.WarmupRequests+r.Requests < o.Requests || r.InFlight != 0 {
+					return fmt.Sprintf("%d requests, %d before them, %d in flight", r.Requests, r.WarmupRequests, r.InFlight)
+				}
+				return cmp.Or(notNear("requests/s", r.RPS, x.served, off), notNear("their seconds", float64(r.Requests)/o.Rate, r.Seconds, off))
+			})
+		})
 	}
 }

@@ -169,7 +169,7 @@ func (l *loop) advancePhase() {
 		case !l.shared.alone:
 			l.window.phase = warmedUp
 			l.turn.endBy(l.clock)
-		case l.plan.Requests > 0:
+		case l.plan.Requests > 0 && !l.plan.isAtRate():
 			l.window.phase = draining
 		default:
 			l.beginWindow()
@@ -182,10 +182,10 @@ func (l *loop) advancePhase() {
 			l.samples.take(l.clock, l.counts.inWindow())
 		}
 		if l.clock >= l.window.nextTick && l.turn.state.starts() {
-			// finish hands over the last second, since the last response of a number of requests may be read late, and in turns its last
-			// requests may leave after the window's end.
-			isByChance := l.plan.Arrivals == PoissonArrivals // its last request may be due after N/rate
-			hasNoEnd := l.plan.Duration == 0 && (l.plan.Rate == 0 || l.shared.alone || isByChance)
+			// finish hands over the last second: the last response of a number of requests may be read late, and those of a rate may leave
+			// after the window's end.
+			isByChance := l.plan.Arrivals == PoissonArrivals && l.share.left > 0 // its last request may be due after N/rate
+			hasNoEnd := l.plan.Duration == 0 && (l.plan.Rate == 0 || isByChance)
 			if (hasNoEnd || l.clock < l.window.phaseEnd) && !l.ended() {
 				l.handOver()
 			}
@@ -225,7 +225,10 @@ func (l *loop) beginWindow() {
 	switch {
 	case l.plan.Rate == 0:
 	case s.alone:
-		l.watchQueue(from, from+l.plan.window())
+		if l.plan.Requests > 0 && l.plan.isAtRate() {
+			l.turn.dueFrom = origin // The requests of the warm-up are no part of the count
+		}
+		l.watchQueue(from, l.window.phaseEnd)
 	case l.plan.list == nil:
 		l.startCycles()
 	}
@@ -289,9 +292,16 @@ func (l *loop) endMeasuring() {
 		dueUntil = min(dueUntil, l.window.phaseEnd)
 	}
 	l.outcome.unsent = l.model.missed(dueUntil)
-	if l.plan.Requests > 0 && !l.shared.stop.Load() && l.counts.ended() > 0 && (l.shared.alone || l.plan.Rate == 0) {
+	switch isWhole := l.plan.Requests > 0 && !l.shared.stop.Load() && l.counts.ended() > 0; {
+	case isWhole && l.plan.Rate == 0:
 		// A count's window ends with the last response, not when the loop noticed that it was the last.
 		l.outcome.end = max(l.counts.lastEnd, l.turn.steadyFrom) - l.shared.turn.away
+	case isWhole && l.shared.alone:
+		// That of a rate ends one interval after its last request was due: one late answer would make fewer requests/s of all.
+		l.outcome.end = l.window.phaseEnd
+	}
+	if l.shared.alone && l.growth.next < never {
+		l.noteQueue()
 	}
 	if window := float64(l.outcome.end - l.window.start); window > 0 {
 		for i := range l.conns {
