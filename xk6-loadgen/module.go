@@ -187,7 +187,7 @@ func summary(r engine.Result) map[string]any {
 			"received": r.ReceivedBytes, "headers": r.HeaderBytes, "headersDecoded": r.HeadersDecodedBytes, "body": r.BodyBytes, "sent": r.SentBytes,
 		},
 		"latencyMs": latency(r.LatencyMs), "connectMs": latency(r.ConnectMs), "firstByteMs": latency(r.FirstByteMs),
-		"sendDelayMs": latency(r.SendDelayMs), "buckets": buckets, "tls": negotiated, "maxConcurrentStreams": maxConcurrentStreams,
+		"sendDelayMs": latency(r.SendDelayMs), "readDelayMs": latency(r.ReadDelayMs), "buckets": buckets, "tls": negotiated, "maxConcurrentStreams": maxConcurrentStreams,
 		"perConnectionRps": distribution(r.PerConnectionRPS), "perThreadRps": distribution(r.PerThreadRPS),
 		"wire": map[string]any{
 			"connections": r.Wire.Connections, "handshakes": r.Wire.Handshakes, "resumed": r.Wire.Resumed, "segmentsOut": r.Wire.SegmentsOut, "segmentsIn": r.Wire.SegmentsIn,

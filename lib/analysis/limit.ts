@@ -222,6 +222,23 @@ export function lateSends(variant: VariantResult) {
   return { lateMs: late.sendDelayMs.p99, latencyMs: late.latencyMs.p99 };
 }
 
+/** Late reads of this share of the latency explain it. */
+const lateReadsMatter = 0.5;
+
+/** p99 of both, in milliseconds; null unless the engine's late reads make up half of the latency or more. */
+export function lateReads({ phases, rounds }: VariantResult) {
+  const known = total(
+    phasesIn(rounds).flatMap(({ readDelayMs }) => readDelayMs ?? []),
+    valuesIn,
+  );
+  // Of fewer, a p99 is the latest of them.
+  if (known < responsesNeeded.p99) return null;
+  for (const { readDelayMs, latencyMs } of phases)
+    if (readDelayMs !== undefined && readDelayMs.p99 >= lateReadsMatter * latencyMs.p99)
+      return { lateMs: readDelayMs.p99, latencyMs: latencyMs.p99 };
+  return null;
+}
+
 /** A larger share prevents a verdict on latency at a rate. */
 export const mostStalled = 0.2;
 

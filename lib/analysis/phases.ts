@@ -245,6 +245,7 @@ export function phaseResults(rounds: readonly Round[]): PhaseResult[] {
       ...byName(['latencyMs', 'connectMs', 'firstByteMs', 'sendDelayMs'], (name) =>
         mergedLatency(phases.map((phase) => phase[name])),
       ),
+      ...present({ readDelayMs: mergedIfKnown(phases) }),
       ...byName(['perConnectionRps', 'perThreadRps'], (name) =>
         meanDistribution(phases.map((phase) => phase[name])),
       ),
@@ -252,6 +253,12 @@ export function phaseResults(rounds: readonly Round[]): PhaseResult[] {
       tls: phases.find((phase) => phase.tls !== null)?.tls ?? null,
     };
   });
+}
+
+/** Absent in results of an older bakeoff. */
+function mergedIfKnown(phases: readonly Phase[]) {
+  const known = phases.flatMap(({ readDelayMs }) => readDelayMs ?? []);
+  return known.length === 0 ? undefined : mergedLatency(known);
 }
 
 /** Answers by status; by class where the statuses do not account for all of it. */

@@ -159,6 +159,11 @@ export const loadFields = {
   firstByteMs: latency,
   /** At a rate: delay of requests behind their due time. All 0 otherwise. */
   sendDelayMs: latency,
+  /**
+   * The last part of latencyMs, from the kernel's receipt of a response's last byte to the engine's read, of some responses. All 0 if not
+   * known (HTTP/3, a window below 0.2 s); absent in older results.
+   */
+  readDelayMs: optional(latency),
   /** Responses with fromMs ≤ latency < toMs (null: no upper end). Empty unless asked for. */
   buckets: list(open(bucketFields)),
   /** The server's limit of concurrent requests per connection (HTTP/2); null if it named none. */

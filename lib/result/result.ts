@@ -165,6 +165,7 @@ const phaseResult = open({
   ...outcomeFields,
   expected: optional(expected),
   ...each(['latencyMs', 'connectMs', 'firstByteMs', 'sendDelayMs'], latencyFigures),
+  readDelayMs: optional(latencyFigures),
   /** From 1. */
   phase: whole(1, 100),
   rps: median,

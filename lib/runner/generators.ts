@@ -138,6 +138,7 @@ function mergeResults(
     ...byName(['latencyMs', 'connectMs', 'firstByteMs', 'sendDelayMs'], (name) =>
       mergedDistribution(results.map((result) => result[name])),
     ),
+    ...mergedReadDelays(results),
     // Pages are of one generator: percentiles of several do not add up.
     pages: [],
     seconds,
@@ -168,6 +169,11 @@ function mergeResults(
     endedAt: sorted('endedAt').at(-1) as string,
     monotonicMs: extent(results.flatMap(({ monotonicMs }) => monotonicMs)),
   };
+}
+
+function mergedReadDelays(results: readonly LoadResult[]): Pick<LoadResult, 'readDelayMs'> {
+  const known = results.flatMap(({ readDelayMs }) => readDelayMs ?? []);
+  return known.length === 0 ? {} : { readDelayMs: mergedDistribution(known) };
 }
 
 /** Requests/s of all instances; at a rate what each served of its own, as their windows end before the last answers, with the queue's growth. */

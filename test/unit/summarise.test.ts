@@ -160,6 +160,19 @@ test('an open model warns about late sends', () => {
   );
 });
 
+test('a p99 of which the generator is half is said to be its own', () => {
+  // p99 of the latency is 3 ms.
+  const lateBy = (p99: number, count: number) =>
+    warnings({ readDelayMs: latency(0.01, p99, 3, { histogram: [[p99, count]] }) });
+  expect(lateBy(1.4, 1000)).toEqual([]);
+  expect(lateBy(1.6, 1000)).toEqual([
+    expect.stringMatching(
+      /^workers: half or more of its p99 \(3\.00 ms\) is the generator's: .* 1\.60 ms/,
+    ),
+  ]);
+  expect(lateBy(1.6, 10)).toEqual([]);
+});
+
 test('the warning about late sends names the cause', () => {
   const late = { latencyMs: latency(50, 106, 120), sendDelayMs: latency(1, 77, 90) };
   const warningsFor = (changes: Partial<Phase>) =>

@@ -180,6 +180,7 @@ func (r *Result) sumUp(s *shared, loops []*loop) (end int64, endCPU cpuReading) 
 	r.CPUSeconds = float64(max(0, endCPU.used-startCPU.used)) / 1e9
 	r.LongestGapMs = inMs(s.gap.longest.Load())
 	r.ConnectMs, r.FirstByteMs, r.SendDelayMs = all.connectTimes.distribution(), all.firstByteTimes.distribution(), all.sendDelays.distribution()
+	r.ReadDelayMs = all.readDelays.distribution()
 	r.TCPMs, r.HandshakeMs = all.tcpTimes.distribution(), all.handshakeTimes.distribution()
 	switch p := loops[0].plan; {
 	case p.Protocol == H3:

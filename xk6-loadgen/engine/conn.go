@@ -62,6 +62,7 @@ type conn struct {
 	backingOff             bool // the slot waits before it connects again
 	writeBroken            bool // the peer takes no more bytes (writeErrno says why); it may have sent a response before
 	reading                bool // bytes in the loop's buffer are being handled
+	isStamped              bool // reads tell when the kernel received the bytes, see stamp
 	// unsent is what the session has left to send; backlog is what was made of it (encrypted, say), and goes first.
 	unsent, backlog []byte
 	failures        int   // failures in a row, without a response between them.
@@ -94,6 +95,9 @@ func (c *conn) connect() {
 	l.open++
 	if c.secure != nil {
 		l.tls.handshakes++
+	}
+	if c.isStamped {
+		linux.StampReceived(fd, true)
 	}
 	if l.plan.noDelay {
 		syscall.SetsockoptInt(fd, syscall.IPPROTO_TCP, syscall.TCP_NODELAY, 1) //nolint:errcheck // slower without, not wrong

@@ -88,8 +88,10 @@ type tally struct {
 	tcpTimes, handshakeTimes *recorder
 	// sendDelays and waits (of requests without a response, since they were due) are nil in the closed model.
 	sendDelays, waits *recorder
-	bucketCounts      []int64       // bucketCounts has one more than the plan has buckets
-	pages             *pageRecorder // pages is nil for a single one
+	// readDelays are those of some responses, see stamp; nil over QUIC.
+	readDelays   *recorder
+	bucketCounts []int64       // bucketCounts has one more than the plan has buckets
+	pages        *pageRecorder // pages is nil for a single one
 }
 
 // newTally makes only the recorders that the plan needs: each takes about 260 KB. The others are nil.
@@ -98,6 +100,9 @@ func newTally(p *plan) tally {
 	if p.Rate > 0 {
 		t.sendDelays, t.waits = newRecorder(), newRecorder()
 	}
+	if p.Protocol != H3 {
+		t.readDelays = newRecorder()
+	}
 	if p.isTLSOverTCP() {
 		t.tcpTimes, t.handshakeTimes = newRecorder(), newRecorder()
 	}
@@ -105,8 +110,8 @@ func newTally(p *plan) tally {
 }
 
 // recorders are all of them, some nil, in an order that add relies on.
-func (t *tally) recorders() [6]*recorder {
-	return [6]*recorder{t.connectTimes, t.firstByteTimes, t.tcpTimes, t.handshakeTimes, t.sendDelays, t.waits}
+func (t *tally) recorders() [7]*recorder {
+	return [7]*recorder{t.connectTimes, t.firstByteTimes, t.tcpTimes, t.handshakeTimes, t.sendDelays, t.waits, t.readDelays}
 }
 
 func (t *tally) add(other *tally) {

@@ -44,14 +44,15 @@ type Result struct {
 	LongestGapMs float64 // the longest time with requests under way and no response on any thread, see sharedGap
 	// LatencyMs runs from the request's bytes (a new connection: from the connect) to the response's last byte; at a rate from when it was
 	// due, and requests without a response count with their wait. ConnectMs and FirstByteMs run from the connect, once per connection.
-	// SendDelayMs is how late requests of a rate left.
-	LatencyMs, ConnectMs, FirstByteMs, SendDelayMs LatencyDistribution
-	TCPMs, HandshakeMs                             LatencyDistribution // the parts of ConnectMs; a handshake of QUIC is all of it
-	Unsent                                         int64               // due at a rate in the window, could not leave; in no other count
-	Buckets                                        []LatencyBucket     // Buckets count the responses by latency, if asked for.
-	Pages                                          []PageFigures       // Pages, the greatest weight first, are empty for a single one.
-	TLS                                            *TLSState           // nil without TLS, and if no handshake was completed
-	MaxConcurrentStreams                           int64               // the server's limit per connection (HTTP/2); 0: it named none
+	// SendDelayMs is how late requests of a rate left. ReadDelayMs is the part of a latency between the kernel's receipt of the response's
+	// last byte and the loop's read, of some responses; not known over QUIC.
+	LatencyMs, ConnectMs, FirstByteMs, SendDelayMs, ReadDelayMs LatencyDistribution
+	TCPMs, HandshakeMs                                          LatencyDistribution // the parts of ConnectMs; a handshake of QUIC is all of it
+	Unsent                                                      int64               // due at a rate in the window, could not leave; in no other count
+	Buckets                                                     []LatencyBucket     // Buckets count the responses by latency, if asked for.
+	Pages                                                       []PageFigures       // Pages, the greatest weight first, are empty for a single one.
+	TLS                                                         *TLSState           // nil without TLS, and if no handshake was completed
+	MaxConcurrentStreams                                        int64               // the server's limit per connection (HTTP/2); 0: it named none
 	// PerConnectionRPS is over slots; with a shared number of requests its time ends with its last response. PerThreadRPS is sampled as in wrk.
 	PerConnectionRPS, PerThreadRPS Distribution
 	CPUSeconds                     float64 // CPUSeconds of the process within the window, without spinning.

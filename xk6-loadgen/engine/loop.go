@@ -48,6 +48,8 @@ type loop struct {
 	open        int    // open connections, or those being opened
 	late        int    // late counts connections in a row that were not up when connect returned.
 	streamLimit int64  // the least that the server has allowed; 0: no limit
+	readDelay   int64  // how late the loop read the bytes that it handles; unknownDelay: most of the time
+	stamps      bool   // some connections are stamped, see stamp
 	fetched     byte   // a sum of bytes of connections read ahead, see mixPlace.read
 	poller      poller // poller is epoll or a bell.
 	spins       bool   // an idle loop polls
@@ -84,8 +86,9 @@ type loop struct {
 
 // buffers are a loop's memory for bytes that come and go, which its connections share.
 type buffers struct {
-	read   [readBufferBytes]byte
-	sealed []byte // sealed is for the encryption of what a session sends.
+	read    [readBufferBytes]byte
+	stamped linux.Stamped
+	sealed  []byte // sealed is for the encryption of what a session sends.
 }
 
 // newLoop makes a loop with its slots, sessions and buffers. number is its place among the loops of its side, from 0.
@@ -99,6 +102,7 @@ func newLoop(p *plan, s *shared, number int) *loop {
 		mix:   mixPlace{requests: p.requests, order: p.order, step: number * len(p.order) / p.Threads},
 		reach: newReach(connections, p.patience), hope: hope{after: cmp.Or(p.patience, hopelessAfter)}, tally: newTally(p), growth: queueGrowth{next: never}, gap: loopGap{shared: &s.gap},
 	}
+	l.readDelay = unknownDelay
 	l.model, l.counts = newModel(l, connections), newLoopCounts(l)
 	l.epoll = epoll{fd: -1, wakeFD: -1, isWoken: !s.alone || p.Protocol == H3, yields: p.Protocol == H3}
 	l.poller, l.spins = &l.epoll, p.Spin && p.Protocol != H3

@@ -227,6 +227,7 @@ func (c *conn) readAll(events uint32) {
 	generation := c.generation
 	c.peerClosed = events&(syscall.EPOLLRDHUP|linux.EpollError) != 0
 	wasReset := events&linux.EpollError != 0
+	l.readDelay = unknownDelay // A FIN, too, may end a response
 	for reads := 1; ; reads++ {
 		kept, most, discards := 0, len(l.buffers.read), false
 		if c.secure != nil {
@@ -236,10 +237,14 @@ func (c *conn) readAll(events uint32) {
 			most, discards = int(uncounted), true
 		}
 		var n int
+		var received int64
 		var errno syscall.Errno
-		if discards {
+		switch {
+		case discards:
 			n, errno = linux.Discard(c.fd, most)
-		} else {
+		case c.isStamped:
+			n, received, errno = l.buffers.stamped.Recv(c.fd, l.buffers.read[kept:])
+		default:
 			n, errno = linux.Recv(c.fd, l.buffers.read[kept:])
 		}
 		if errno == syscall.EAGAIN {
@@ -255,6 +260,7 @@ func (c *conn) readAll(events uint32) {
 			return
 		}
 		l.clock = l.shared.now()
+		l.noteRead(received)
 		switch {
 		case discards:
 			l.counts.current.ReceivedBytes += int64(n)

@@ -180,6 +180,7 @@ func (l *loop) advancePhase() {
 		}
 		if l.clock >= l.samples.next && l.turn.state.starts() {
 			l.samples.take(l.clock, l.counts.inWindow())
+			l.stamp(len(l.samples.perSecond)%stampedSampleIn == 1)
 		}
 		if l.clock >= l.window.nextTick && l.turn.state.starts() {
 			// finish hands over the last second: the last response of a number of requests may be read late, and those of a rate may leave

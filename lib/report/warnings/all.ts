@@ -1,6 +1,6 @@
 // Warnings below the table, derived from the figures, each with a next step.
 import { overflowsOf } from '../../analysis/accept-queues.ts';
-import { lateSends, limitOf, pauseMs, shareStalled } from '../../analysis/limit.ts';
+import { lateReads, lateSends, limitOf, pauseMs, shareStalled } from '../../analysis/limit.ts';
 import { oneSided } from '../../analysis/one-sided.ts';
 import {
   alsoLoadedBy,
@@ -154,6 +154,7 @@ function variantWarnings(variant: VariantResult): VariantWarning[] {
   const generatorStalled = shareStalled(variant);
   const [allowed] = extent(phases.map((phase) => phase.maxConcurrentStreams ?? Infinity));
   const late = lateSends(variant);
+  const lateRead = lateReads(variant);
   const still = stillText(rounds);
   const texts = [
     limitOf(variant) === 'generator' &&
@@ -172,6 +173,8 @@ function variantWarnings(variant: VariantResult): VariantWarning[] {
       `: the generator stalled in ${percent(generatorStalled)} of the turns (others had its core, or the host took it); those were left out and made again, up to a quarter of all`,
     late !== null &&
       `: one request in a hundred left ${scaledTime(late.lateMs)} late or more, which its latency includes (p99 ${scaledTime(late.latencyMs)}): ${rateCause(variant)}`,
+    lateRead !== null &&
+      `: half or more of its p99 (${scaledTime(lateRead.latencyMs)}) is the generator's: it read one answer in a hundred ${scaledTime(lateRead.lateMs)} after it was there, or later: give the generator more cores (--generator-cpus) or the load more threads (-t), and end what else runs on its cores`,
     allowed < streams &&
       `: the server allows ${whole(allowed)} concurrent streams per connection, the load asks for ${whole(streams)}: ${whole(allowed)} were used`,
     whyNotResumed(variant),

@@ -58,6 +58,38 @@ func Recv(fd int, p []byte) (int, syscall.Errno) {
 	return transfer(unix.SYS_RECVFROM, fd, unsafe.Pointer(unsafe.SliceData(p)), len(p), 0)
 }
 
+// Stamped reads from sockets that keep when the kernel received their packets, see StampReceived. One thread at a time may use it.
+type Stamped struct {
+	header  unix.Msghdr
+	vector  unix.Iovec
+	control [8]uint64 // room for one message, aligned as the kernel writes it
+}
+
+// StampReceived has the kernel note when it receives a socket's packets (SO_TIMESTAMPNS, socket(7)), or ends that. As long as any socket asks
+// for it, the kernel reads the clock for each packet of the machine. Where it refuses, reads have no time.
+func StampReceived(fd int, on bool) {
+	value := 0
+	if on {
+		value = 1
+	}
+	unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, value) //nolint:errcheck // see above
+}
+
+// Recv reads as the function Recv does. at is when the kernel received the last of these bytes, in nanoseconds since 1970; 0: not known.
+func (s *Stamped) Recv(fd int, p []byte) (n int, at int64, errno syscall.Errno) {
+	s.vector.Base, s.vector.Len = unsafe.SliceData(p), uint64(len(p))
+	s.header.Iov, s.header.Iovlen = &s.vector, 1
+	s.header.Control, s.header.Controllen = (*byte)(unsafe.Pointer(&s.control)), uint64(unsafe.Sizeof(s.control))
+	n, errno = transfer(unix.SYS_RECVMSG, fd, unsafe.Pointer(&s.header), 0, 0)
+	message := (*unix.Cmsghdr)(unsafe.Pointer(&s.control))
+	if errno != 0 || s.header.Controllen < uint64(unix.CmsgLen(int(unsafe.Sizeof(unix.Timespec{})))) ||
+		message.Level != unix.SOL_SOCKET || message.Type != unix.SCM_TIMESTAMPNS {
+		return n, 0, errno
+	}
+	time := (*unix.Timespec)(unsafe.Add(unsafe.Pointer(message), unix.CmsgLen(0)))
+	return n, time.Nano(), 0
+}
+
 // Discard takes up to n bytes off a TCP socket as Recv does, without copying them (MSG_TRUNC, tcp(7)).
 func Discard(fd, n int) (int, syscall.Errno) {
 	return transfer(unix.SYS_RECVFROM, fd, nil, n, syscall.MSG_TRUNC)
