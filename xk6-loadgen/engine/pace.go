@@ -110,11 +110,12 @@ func (r *run) choosePace() {
 }
 
 // leftWork is the CPU time, in nanoseconds, of work that the server puts off under load. When a turn begins that work is done, so the
-// server is too fast until as much is put off again. The work for requests that were under way at the warm-up's end is taken off.
+// server is too fast until as much is put off again. Of a server that does not come to rest it is what it has used so far, unless it works without load
+// too. The work for requests that were under way at the warm-up's end is taken off.
 func (r *run) leftWork() int64 {
 	s := r.shared
 	c := s.warmth.continuous
-	if c == nil {
+	if c == nil || s.turn.hasMoreWork && s.server.worksAnyway() {
 		return 0
 	}
 	underWay := float64(r.plan.Connections * r.plan.Streams)

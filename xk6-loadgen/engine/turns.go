@@ -17,9 +17,10 @@ import (
 const (
 	shortestSlice, longestSlice = time.Millisecond, 10 * time.Second
 	forEver                     = time.Duration(never)
-	// longestServerWork bounds the wait for the server's own work; see awaitIdle for servers that use muchIdleCPU of a core without load.
-	longestServerWork = int64(100 * time.Millisecond)
-	muchIdleCPU       = 0.1
+	// longestServerWork bounds the wait for the server's own work after a turn, longestWarmWork after the warm-up, which tells how much there
+	// is; see worksAnyway for servers that use muchIdleCPU of a core without load, over leastIdleTime or more.
+	longestServerWork, longestWarmWork = int64(100 * time.Millisecond), second
+	muchIdleCPU, leastIdleTime         = 0.1, int64(10 * time.Millisecond)
 )
 
 // Side is one of several loads that take turns.
@@ -75,7 +76,10 @@ type turn struct {
 	countFrom, countTo atomic.Int64
 	away, left         int64 // away is the time so far that was not under load; left is when the time under load last ended.
 	count              int64
-	workAfter          int64 // workAfter is the CPU time that the server used after the warm-up, until it had nothing to do; 0: not known
+	// workAfter is the CPU time that the server used after the warm-up, until it had nothing to do. hasMoreWork: it was still at it after
+	// longestWarmWork.
+	workAfter   int64
+	hasMoreWork bool
 }
 
 // serverUse is the CPU time of the server's processes, in nanoseconds. A load that is alone has only own, and last at the window's begin.
@@ -227,11 +231,10 @@ func (r *run) turn(length time.Duration, part float64) {
 	s.cycle.cpu += s.cpu.endTurn(s.usedCPU())
 	if length == forEver {
 		before := s.server.processes.LivingCPU()
-		if s.awaitIdle() {
-			s.turn.workAfter = s.server.processes.LivingCPU() - before
-		}
+		s.turn.hasMoreWork = !s.awaitIdle(longestWarmWork)
+		s.turn.workAfter = s.server.processes.LivingCPU() - before
 	} else {
-		s.awaitIdle()
+		s.awaitIdle(longestServerWork)
 	}
 	s.bookTurn()
 }
@@ -303,13 +306,12 @@ func (s *shared) figures() (turns *TurnFigures, cpu *ServerCPU) {
 	return turns, cpu
 }
 
-// awaitIdle waits until the server has finished work that its answers left, which belongs to the turn. A server that works between turns in
-// any case (muchIdleCPU) gets no longer than the turn. It returns whether the server came to rest.
-func (s *shared) awaitIdle() bool {
+// awaitIdle waits until the server has finished work that its answers left, which belongs to the turn, for no longer than the limit. A server
+// that works between turns in any case gets no longer than the turn. It returns whether the server came to rest.
+func (s *shared) awaitIdle(limit int64) bool {
 	u := &s.server
-	limit := longestServerWork
-	if float64(u.idle) > muchIdleCPU*float64(u.idleTime) {
-		limit = min(limit, s.turn.length)
+	if u.worksAnyway() {
+		limit = min(limit, longestServerWork, s.turn.length)
 	}
 	for end := s.now() + limit; u.processes != nil && u.processes.IsRunning(); linux.Sleep(int64(100 * time.Microsecond)) {
 		if s.now() >= end || s.stop.Load() {
@@ -317,4 +319,9 @@ func (s *shared) awaitIdle() bool {
 		}
 	}
 	return true
+}
+
+// worksAnyway tells whether the server uses CPU time without load: what it does after its answers may not be for them.
+func (u *serverUse) worksAnyway() bool {
+	return u.idleTime >= leastIdleTime && float64(u.idle) > muchIdleCPU*float64(u.idleTime)
 }

@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"runtime"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -29,7 +30,15 @@ func TestAsServer(t *testing.T) {
 	answer := always(ok)
 	switch os.Getenv(serverVariable) {
 	case worksAfterwards:
-		answer = worksAfter(answer)
+		answer = worksAfter(answer, 20*time.Millisecond)
+	case worksLongAfterwards:
+		answer = worksAfter(answer, 300*time.Millisecond)
+	case worksAlways:
+		go func() {
+			for {
+				runtime.Gosched()
+			}
+		}()
 	case holdsMemory:
 		answer = holding(answer)
 	case closesIdle:
@@ -88,12 +97,13 @@ func (i *idling) Read(p []byte) (int, error) {
 	return i.Conn.Read(p)
 }
 
-// worksAfterwards is a server that uses up CPU time for each connection's bytes after its answer, 20 ms behind at most.
-const worksAfterwards = "afterwards"
+// worksAfterwards and worksLongAfterwards are servers that use up CPU time for each connection's bytes after its answer, 20 and 300 ms
+// behind at most. worksAlways is one that does so without a load.
+const worksAfterwards, worksLongAfterwards, worksAlways = "afterwards", "long afterwards", "always"
 
-func worksAfter(answer func(*testServer, net.Conn)) func(*testServer, net.Conn) {
-	const work, mostLeft = 200 * time.Microsecond, 100
-	todo := make(chan bool, mostLeft)
+func worksAfter(answer func(*testServer, net.Conn), mostLeft time.Duration) func(*testServer, net.Conn) {
+	const work = 200 * time.Microsecond
+	todo := make(chan bool, mostLeft/work)
 	go func() {
 		for range todo {
 			for until := linux.ProcessCPU() + int64(work); linux.ProcessCPU() < until; {

@@ -246,6 +246,28 @@ func TestWorkAfterTheAnswersIsThatOfTheTurn(t *testing.T) {
 	})
 }
 
+func TestWorkLongAfterTheAnswersMakesTurnsLonger(t *testing.T) {
+	for kind, isLeft := range map[string]bool{worksLongAfterwards: true, worksAlways: false} {
+		urlA, a := serverProcessThat(t, kind)
+		urlB, b := serverProcess(t)
+		sides := []Side{{Options: options(urlA), CPUOf: []int{a}}, {Options: options(urlB), CPUOf: []int{b}}}
+		for i := range sides {
+			sides[i].Duration, sides[i].Warmup = 200*time.Millisecond, 400*time.Millisecond
+		}
+		tried(t, func() string {
+			// By the second side's warm-up it is known what the first one does without a load.
+			result, err := Alternate(t.Context(), []Side{sides[1], sides[0]}, Turns{First: 1, Seed: 1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if turns := result[1].Turns; isLeft != (turns.RampMs > 500) {
+				return fmt.Sprintf("%s: %+v", kind, turns)
+			}
+			return ""
+		})
+	}
+}
+
 func TestWorkForConnectionsThatAreOpenedAgainIsNotIdle(t *testing.T) {
 	urlA, a := serverProcessThat(t, closesIdle)
 	urlB, b := serverProcess(t)
