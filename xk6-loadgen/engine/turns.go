@@ -310,6 +310,7 @@ func (s *shared) figures() (turns *TurnFigures, cpu *ServerCPU) {
 // that works between turns in any case gets no longer than the turn. It returns whether the server came to rest.
 func (s *shared) awaitIdle(limit int64) bool {
 	u := &s.server
+	u.processes.FindThreads()
 	if u.worksAnyway() {
 		limit = min(limit, longestServerWork, s.turn.length)
 	}

@@ -23,7 +23,6 @@ type ProcessTree struct {
 	roots     []int
 	user      int // user is that of the processes if they have it to themselves, so that all of its processes count; 0: they do not
 	processes map[int]*process
-	tasks     []string // tasks are their threads' folders in /proc
 	scannedAt time.Time
 	group     *controlGroup // nil if others are in it
 	total     int64         // total is the CPU time of the processes since the tree was made; 0 with a group
@@ -31,8 +30,10 @@ type ProcessTree struct {
 
 // process is a process of a tree; its times are in nanoseconds.
 type process struct {
-	parent int
-	used   int64 // used is its CPU time at the last reading, without its children's
+	parent  int
+	tasks   []string // tasks are its known threads' folders in /proc; threads is how many it has.
+	threads int
+	used    int64 // used is its CPU time at the last reading, without its children's
 	// reaped is the CPU time of its descendants that were waited for, rounded down to two ticks of 10 ms at most.
 	reaped int64
 	// counted is the part of reaped that is in the total, as the time of a process of the tree or as growth of reaped, or was before it.
@@ -140,35 +141,62 @@ func (t *ProcessTree) forget() {
 func (p *process) readStat(pid int) {
 	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:])) // Its name may have spaces and brackets
-	if len(fields) < 15 {
+	if len(fields) < 18 {
 		return
 	}
 	number := func(field int) int64 { // As proc(5) numbers them, of which the first two are cut off
 		n, _ := strconv.ParseInt(fields[field-3], 10, 64)
 		return n
 	}
-	p.parent = int(number(4))
+	p.parent, p.threads = int(number(4)), int(number(20))
 	p.waits = number(11) > 0                   // cminflt: no child runs without page faults
 	p.reaped = (number(16) + number(17)) * 1e7 // cutime and cstime, in ticks of 10 ms
 }
 
+// FindThreads finds the threads that the known processes have begun since the last scan, as some servers do for each connection. It reads a
+// file for each process, and more only where the number of threads has changed.
+func (t *ProcessTree) FindThreads() {
+	if t == nil {
+		return
+	}
+	for pid, p := range t.processes {
+		if p.readStat(pid); p.threads != len(p.tasks) {
+			p.tasks = tasksOf(pid)
+		}
+	}
+}
+
 // IsRunning tells whether a known thread of the tree runs, or waits for a core only (state R of proc(5)).
 func (t *ProcessTree) IsRunning() bool {
-	return slices.ContainsFunc(t.tasks, func(task string) bool {
-		stat, _ := os.ReadFile(task + "/stat")
-		_, state, _ := strings.Cut(string(stat), ") ")
-		return strings.HasPrefix(state, "R")
-	})
+	for _, p := range t.processes {
+		if slices.ContainsFunc(p.tasks, isRunning) {
+			return true
+		}
+	}
+	return false
+}
+
+// isRunning tells it of a thread, by its folder in /proc.
+func isRunning(task string) bool {
+	stat, _ := os.ReadFile(task + "/stat")
+	_, state, _ := strings.Cut(string(stat), ") ")
+	return strings.HasPrefix(state, "R")
+}
+
+// tasksOf are the folders in /proc of a process's threads.
+func tasksOf(pid int) (tasks []string) {
+	tasks, _ = filepath.Glob(fmt.Sprintf("/proc/%d/task/*", pid))
+	return tasks
 }
 
 func (t *ProcessTree) scan() {
-	t.scannedAt, t.tasks = time.Now(), nil
+	t.scannedAt = time.Now()
 	t.walk(func(pid int, tasks []string) {
 		if t.processes[pid] == nil {
 			t.processes[pid] = &process{}
 		}
 		t.processes[pid].readStat(pid)
-		t.tasks = append(t.tasks, tasks...)
+		t.processes[pid].tasks = tasks
 	})
 }
 
@@ -181,7 +209,7 @@ func (t *ProcessTree) walk(visit func(pid int, tasks []string)) {
 			return
 		}
 		seen[pid] = true
-		tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*", pid))
+		tasks := tasksOf(pid)
 		visit(pid, tasks)
 		for _, task := range tasks {
 			children, _ := os.ReadFile(task + "/children")

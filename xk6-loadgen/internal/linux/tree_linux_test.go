@@ -8,6 +8,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -86,6 +88,7 @@ func (w *worker) does(order string) (used int64) {
 //   - burn COUNT TIME: children that work that long, one after the other
 //   - nest TIME: a child that works and has a child that works as long
 //   - hold TIME: the same; the child stays until "let go", and works as long again
+//   - thread: a thread that works until the worker ends
 //   - leave TIME: a child that ends, and is waited for at "reap"
 func TestAsWorker(t *testing.T) {
 	switch os.Getenv(workerVariable) {
@@ -123,6 +126,20 @@ func TestAsWorker(t *testing.T) {
 		case "let":
 			hold.Close()
 			kept.Wait() //nolint:errcheck // its time shows that it ran
+		case "thread":
+			const more = 50 // than the runtime has: the last one is new
+			for n := range more {
+				started := make(chan bool)
+				go func() {
+					runtime.LockOSThread()
+					close(started)
+					for n == more-1 {
+						ProcessCPU()
+					}
+					select {}
+				}()
+				<-started
+			}
 		case "leave":
 			kept = asItself("burn " + last)
 			kept.Start() //nolint:errcheck // the next line fails then
@@ -269,6 +286,26 @@ func TestAProcessOfTheTreesUserCountsWithoutItsParents(t *testing.T) {
 	tree.scan()
 	if got := tree.CPU(); got < 50e6 {
 		t.Errorf("%d ns of at least 50 ms", got)
+
+func TestAThreadThatBeganAfterTheScanRuns(t *testing.T) {
+	w := startWorker(t, "")
+	tree := NewProcessTree([]int{w.pid})
+	p := tree.processes[w.pid]
+	before := p.tasks
+	w.does("thread")
+	tree.FindThreads()
+	// Go's own threads run now and then, so those of before are left out.
+	p.tasks = slices.DeleteFunc(p.tasks, func(task string) bool { return slices.Contains(before, task) })
+	waitUntil(t, tree.IsRunning)
+}
+
+// waitUntil waits for up to half a second: less than scanEvery.
+func waitUntil(t *testing.T, condition func() bool) {
+	t.Helper()
+	for end := time.Now().Add(scanEvery / 2); !condition(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("it did not come to that")
+		}
 	}
 }
 
