@@ -2,6 +2,7 @@ package engine
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -299,6 +300,51 @@ func TestTheClientsWindowsAreRenewed(t *testing.T) {
 	r := load(t, o)
 	if r.Responses[0] != 1 || r.BodyBytes != s.body.Load() || r.BodyBytes < 1<<30 {
 		t.Errorf("responses %v, %d bytes of %d: %s", r.Responses, r.BodyBytes, s.body.Load(), r.ErrorExample)
+	}
+}
+
+func TestAServerIsHeldToTheWindowsOfTheLoad(t *testing.T) {
+	t.Parallel()
+	for _, w := range []ReceiveWindow{{Stream: 1}, {Stream: 1000}, {Stream: 65535}, {Connection: 65535}, {Stream: 1 << 20, Connection: 100_000}, {2, 65535}, {1<<31 - 1, 1<<31 - 1}} {
+		t.Run(fmt.Sprint(w), func(t *testing.T) {
+			t.Parallel()
+			stream, connection := cmp.Or(w.Stream, 1<<30-1), cmp.Or(w.Connection, 1<<30-1)
+			length := min(10*min(stream, connection), 10<<20)
+			s := serveH2(t, answering(func(p *h2peer, r *h2stream) {
+				p.headers(r, false, ":status", "200")
+				for left := length; left > 0; {
+					for min(p.window, r.window) == 0 {
+						p.read()
+					}
+					if p.window > connection || r.window > stream {
+						t.Errorf("windows of %d and %d", p.window, r.window)
+					}
+					n := min(left, p.window, r.window, 16384)
+					left -= n
+					p.data(r, strings.Repeat("x", int(n)), left == 0)
+				}
+			}))
+			o := h2Options(s)
+			o.Window, o.Connections, o.Streams, o.Requests = w, 1, 1, 3
+			r := load(t, o)
+			if r.Responses[0] != 3 || r.BodyBytes != 3*length {
+				t.Errorf("responses %v, %d bytes of %d: %s", r.Responses, r.BodyBytes, 3*length, r.ErrorExample)
+			}
+		})
+	}
+}
+
+func TestAServerThatExceedsAStreamsWindowIsAtFault(t *testing.T) {
+	t.Parallel()
+	s := serveH2(t, answering(func(p *h2peer, r *h2stream) {
+		p.headers(r, false, ":status", "200")
+		p.WriteData(r.id, true, make([]byte, 1001))
+		p.done(r)
+	}))
+	o := h2Options(s)
+	o.Window.Stream, o.Connections, o.Streams, o.Requests = 1000, 1, 1, 1
+	if r := load(t, o); r.Errors[ErrProtocol] != 1 || !strings.Contains(r.ErrorExample, "more than a stream's window") {
+		t.Errorf("errors %v: %s", r.Errors, r.ErrorExample)
 	}
 }
 

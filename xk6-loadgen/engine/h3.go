@@ -34,6 +34,14 @@ type h3Attempt struct {
 	isAgain bool
 }
 
+// newInbox is for the connections of a loop, whose clock is now. wake ends the loop's wait.
+func newInbox(p *plan, now func() int64, wake func()) *h3.Inbox[h3Attempt] {
+	return &h3.Inbox[h3Attempt]{
+		Now: now, Notify: wake, TLS: p.tls, Timeout: p.Timeout, Uploads: p.uploads,
+		StreamWindow: uint64(p.Window.Stream), Window: uint64(p.Window.Connection),
+	}
+}
+
 // dial begins a connection. What becomes of it is an event of the inbox.
 func (s *h3Session) dial() {
 	c := s.conn

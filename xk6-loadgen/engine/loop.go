@@ -111,7 +111,7 @@ func newLoop(p *plan, s *shared, number int) *loop {
 		l.poller = newBell()
 	}
 	if p.Protocol == H3 {
-		l.inbox = &h3.Inbox[h3Attempt]{Now: s.now, Notify: l.poller.wake, TLS: p.tls, Timeout: p.Timeout, Uploads: p.uploads}
+		l.inbox = newInbox(p, s.now, l.poller.wake)
 	} else if p.tls != nil {
 		l.tls.shared = tlsconn.NewShared(p.tls, p.Protocol == H2, p.TLS.Resume)
 	}

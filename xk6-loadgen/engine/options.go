@@ -2,6 +2,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -49,6 +50,12 @@ const (
 // Header is one request header. A slice of them keeps its order on the wire.
 type Header struct{ Name, Value string }
 
+// ReceiveWindow are windows in bytes: how much a server may send before the client allows more, once it has read half. 0: defaultWindow.
+type ReceiveWindow struct {
+	Stream     int64 `js:"stream"`     // Stream is that of each stream
+	Connection int64 `js:"connection"` // Connection is that of all streams of a connection
+}
+
 // Options describe one load phase, which has either Requests or Duration. The js tags are the names of the options in scripts.
 type Options struct {
 	// URL is the address. Mix are requests of its server in place of the URL's own: each thread keeps every one within one request of its share.
@@ -60,6 +67,8 @@ type Options struct {
 	// Together: the streams of a connection start together, and again once all have ended, as the files of a page. The load's latencies are
 	// then those of pages, from the first request to the last response; a page with an error has none.
 	Together bool `js:"together"`
+	// Window are the receive windows of HTTP/2 and 3.
+	Window ReceiveWindow `js:"window"`
 	// Requests is an exact number. In the closed model kept connections share them evenly; otherwise whichever is free makes the next.
 	Requests int64         `js:"requests"`
 	Duration time.Duration `js:"duration"`
@@ -96,7 +105,9 @@ const (
 	maxStreams     = 1_000_000
 	maxRate        = 10_000_000
 	maxBuckets     = 1000
-	spareFiles     = 64 // spareFiles are left to everything else in the process: epoll descriptors, outputs, logs.
+	maxWindow      = 1<<31 - 1 // RFC 9113, section 6.9.1
+	defaultWindow  = 1<<30 - 1 // as h2load's: no server ever waits for one
+	spareFiles     = 64        // spareFiles are left to everything else in the process: epoll descriptors, outputs, logs.
 )
 
 // plan is Options made ready for the loops: checked, resolved and encoded once.
@@ -131,6 +142,7 @@ func newPlan(ctx context.Context, o Options) (*plan, error) {
 	if err != nil {
 		return nil, err
 	}
+	o.Window.Stream, o.Window.Connection = cmp.Or(o.Window.Stream, defaultWindow), cmp.Or(o.Window.Connection, defaultWindow)
 	p := &plan{
 		Options: o, divided: o.Requests > 0 && o.KeepAlive && o.Rate == 0, list: list,
 		isOfGoroutines: o.Protocol == H3 && o.Rate == 0,
@@ -152,7 +164,7 @@ func newPlan(ctx context.Context, o Options) (*plan, error) {
 	case o.Protocol == H3:
 		p.requests, p.uploads = encodeH3Requests(first.Scheme, mix)
 	case o.Protocol.isHTTP2():
-		p.requests, p.h2, err = encodeH2Requests(first.Scheme, mix)
+		p.requests, p.h2, err = encodeH2Requests(first.Scheme, mix, h2.Windows(o.Window))
 	default:
 		for _, r := range mix {
 			p.requests = append(p.requests, request{bytes: encodeRequest(o, r)})
@@ -249,7 +261,28 @@ func (o Options) check() error {
 			return fmt.Errorf("buckets: upper ends must be greater than zero and ascend, got %s at place %d", end, i+1)
 		}
 	}
+	if err := o.Window.check(o.Protocol); err != nil {
+		return err
+	}
 	return checkFiles(o.Connections)
+}
+
+// check refuses windows that the protocol does not have.
+func (w ReceiveWindow) check(protocol Protocol) error {
+	switch {
+	case w == ReceiveWindow{}:
+		return nil
+	case !protocol.hasStreams():
+		return errors.New("window: HTTP/1 has no receive windows; leave window out, or take h2, h2c or h3")
+	case protocol.isHTTP2() && w.Connection > 0 && w.Connection < h2.LeastConnectionWindow:
+		return fmt.Errorf("window: connection must be at least %d, with which every connection of HTTP/2 begins, got %d; set stream instead", h2.LeastConnectionWindow, w.Connection)
+	}
+	for _, bytes := range []int64{w.Stream, w.Connection} {
+		if bytes < 0 || bytes > maxWindow {
+			return fmt.Errorf("window: must be 1 to %d bytes, got %d", maxWindow, bytes)
+		}
+	}
+	return nil
 }
 
 // check refuses a request that cannot be sent as it is. Its errors name the field.

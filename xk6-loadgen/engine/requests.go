@@ -294,12 +294,12 @@ func h2Fields(scheme string, r Request) []hpack.HeaderField {
 }
 
 // encodeH2Requests makes each request's own headers, and the blocks that all share.
-func encodeH2Requests(scheme string, mix []Request) (requests []request, blocks h2.Blocks, err error) {
+func encodeH2Requests(scheme string, mix []Request, windows h2.Windows) (requests []request, blocks h2.Blocks, err error) {
 	fields := make([][]hpack.HeaderField, len(mix))
 	for i, r := range mix {
 		fields[i] = h2Fields(scheme, r)
 	}
-	encoded, blocks, err := h2.Encode(fields)
+	encoded, blocks, err := h2.Encode(fields, windows)
 	for i, h := range encoded {
 		requests = append(requests, request{bytes: h.Bytes, before: h.Before, body: mix[i].Body})
 	}

@@ -23,11 +23,14 @@ type Blocks struct {
 	opening, steady, plain []byte
 	LongestBytes           int    // LongestBytes are the most of a request's HEADERS frame.
 	LastStreamID           uint32 // LastStreamID is the greatest stream identifier of a connection.
+
+	preface []byte // preface goes before the first request.
+	windows Windows
 }
 
 // Encode encodes each request's own headers, and those that all have in common as shared blocks: a frame is then put together by appends. A
-// request's fields begin with its pseudo-headers. An error says that headers are too long for a frame.
-func Encode(mix [][]hpack.HeaderField) (encoded []Headers, blocks Blocks, err error) {
+// request's fields begin with its pseudo-headers. An error says that headers are too long for a frame. windows are those of each connection.
+func Encode(mix [][]hpack.HeaderField, windows Windows) (encoded []Headers, blocks Blocks, err error) {
 	uses := map[hpack.HeaderField]int{}
 	for _, fields := range mix {
 		for _, f := range fields {
@@ -57,7 +60,10 @@ func Encode(mix [][]hpack.HeaderField) (encoded []Headers, blocks Blocks, err er
 			size += f.Size()
 		}
 	}
-	blocks = Blocks{opening: encode(indexing, shared), steady: encode(indexing, shared), plain: encode(plain, shared), LastStreamID: LastStreamID}
+	blocks = Blocks{
+		opening: encode(indexing, shared), steady: encode(indexing, shared), plain: encode(plain, shared), LastStreamID: LastStreamID,
+		preface: windows.preface(), windows: windows,
+	}
 	if size > headers.TableBytes {
 		blocks.opening, blocks.steady = blocks.plain, blocks.plain
 	}

@@ -66,7 +66,7 @@ func (c *Conn[T]) Begin(shared *Shared, blocks *Blocks, most int) {
 		nextID: 1, Limit: min(most, assumedStreams), NamedLimit: -1, first: blocks.opening, later: blocks.steady,
 		sendWindow: initialWindowBytes, initialWindow: initialWindowBytes, frames: frameReader{kept: c.frames.kept[:0]},
 	}
-	shared.Out = append(shared.Out[:0], preface...)
+	shared.Out = append(shared.Out[:0], blocks.preface...)
 }
 
 // IsUsedUp tells that the identifiers are used up. Some may be skipped in the ring, so the last ones stay unused.

@@ -18,7 +18,7 @@ func request(t testing.TB) (Headers, *Blocks) {
 	encoded, blocks, err := Encode([][]hpack.HeaderField{
 		{{Name: ":method", Value: "GET"}, {Name: ":scheme", Value: "http"}, {Name: ":authority", Value: "a"}, {Name: ":path", Value: "/"}, {Name: "x", Value: "y"}},
 		{{Name: ":method", Value: "GET"}, {Name: ":scheme", Value: "http"}, {Name: ":authority", Value: "a"}, {Name: ":path", Value: "/b"}, {Name: "x", Value: "y"}},
-	})
+	}, Windows{Stream: LastStreamID, Connection: LastStreamID})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,6 @@ import (
 const (
 	frameHeaderBytes   = 9
 	maxFrameBytes      = 1 << 14   // Every peer takes frames of maxFrameBytes (RFC 9113, section 6.5.2), and so do we
-	windowBytes        = 1<<30 - 1 // as large as h2load's, for a connection and for each stream
 	initialWindowBytes = 1<<16 - 1 // The window of a new connection (RFC 9113, section 6.9.2)
 	maxWindowBytes     = 1<<31 - 1
 )
@@ -19,18 +18,26 @@ const (
 // LastStreamID is the greatest identifier of a stream (RFC 9113, section 4.1).
 const LastStreamID = 1<<31 - 1
 
-// preface opens a connection (RFC 9113, section 3.4): no pushes, and receive windows so large that no server ever waits for one.
-var preface = func() []byte {
+// Windows are the receive windows that a client advertises, in bytes (RFC 9113, section 5.2): of each stream, and of the connection.
+type Windows struct{ Stream, Connection int64 }
+
+// LeastConnectionWindow is the window with which every connection begins. It can only be widened (RFC 9113, section 6.9.2).
+const LeastConnectionWindow = initialWindowBytes
+
+// preface opens a connection (RFC 9113, section 3.4): no pushes, and the receive windows.
+func (w Windows) preface() []byte {
 	var b bytes.Buffer
 	b.WriteString(http2.ClientPreface)
 	framer := http2.NewFramer(&b, nil)
 	framer.WriteSettings( //nolint:errcheck // into memory
 		http2.Setting{ID: http2.SettingEnablePush, Val: 0},
-		http2.Setting{ID: http2.SettingInitialWindowSize, Val: windowBytes},
+		http2.Setting{ID: http2.SettingInitialWindowSize, Val: uint32(w.Stream)},
 	)
-	framer.WriteWindowUpdate(0, windowBytes-initialWindowBytes) //nolint:errcheck // into memory
+	if wider := w.Connection - initialWindowBytes; wider > 0 {
+		framer.WriteWindowUpdate(0, uint32(wider)) //nolint:errcheck // into memory
+	}
 	return b.Bytes()
-}()
+}
 
 // appendFrameHeader begins a frame (RFC 9113, section 4.1).
 func appendFrameHeader(dst []byte, length int, kind http2.FrameType, flags http2.Flags, id uint32) []byte {

@@ -158,10 +158,8 @@ func (c *Conn[T]) data(f *frame) (fault string) {
 		}
 		body -= 1 + int(f.payload[0])
 	}
-	if c.flow += int64(f.length); c.flow > windowBytes {
-		return "the server sent more than the connection's window"
-	}
-	c.flow = c.updateWindow(0, c.flow)
+	// No frame is longer than half of the connection's window, so no server can be seen to exceed it.
+	c.flow = c.updateWindow(0, c.flow+int64(f.length), c.blocks.windows.Connection)
 	r := &c.frames
 	r.dataLeft, r.ends = f.length-len(f.payload), 0
 	st := c.streams.find(f.id)
@@ -171,21 +169,21 @@ func (c *Conn[T]) data(f *frame) (fault string) {
 	if st.Status == 0 {
 		return "DATA before the response's headers"
 	}
-	if st.flow += int64(f.length); st.flow > windowBytes {
+	if st.flow += int64(f.length); st.flow > c.blocks.windows.Stream {
 		return "the server sent more than a stream's window"
 	}
 	st.BodyBytes += int64(body)
 	if f.flags.Has(http2.FlagDataEndStream) {
 		r.ends = f.id
 	} else {
-		st.flow = c.updateWindow(f.id, st.flow)
+		st.flow = c.updateWindow(f.id, st.flow, c.blocks.windows.Stream)
 	}
 	return ""
 }
 
-// updateWindow gives a half-used window back, and returns how much is used then.
-func (c *Conn[T]) updateWindow(id uint32, used int64) int64 {
-	if used <= windowBytes/2 {
+// updateWindow gives a window back once half of it is used (as nghttp2 does), and returns how much is used then.
+func (c *Conn[T]) updateWindow(id uint32, used, window int64) int64 {
+	if used < max(1, window/2) {
 		return used
 	}
 	c.shared.Out = appendNumber(c.shared.Out, http2.FrameWindowUpdate, id, uint32(used))

@@ -29,7 +29,6 @@ import (
 const (
 	PieceBytes      = 64 << 10         // PieceBytes of a long body are handed to QUIC at a time.
 	keepAliveEvery  = 10 * time.Second // a connection without requests lasts, as those over TCP do
-	windowBytes     = 1<<30 - 1        // for a connection and each stream: no server ever waits for one
 	longestDatagram = 1200             // A tunnel may drop longer ones (RFC 9000, section 14). Probes find out how long they may be.
 )
 
@@ -62,7 +61,9 @@ type Inbox[T any] struct {
 	Notify  func() // Notify is called, by any goroutine, for the first event since the last Take.
 	TLS     *tls.Config
 	Timeout time.Duration // of a handshake. A connection on which nothing comes in lasts twice as long, so the caller looks for time-outs.
-	Uploads bool          // There are requests with a body that is sent in pieces.
+	// StreamWindow and Window are the receive windows of each stream and of a connection, in bytes. QUIC renews them once a quarter is used.
+	StreamWindow, Window uint64
+	Uploads              bool // There are requests with a body that is sent in pieces.
 
 	Goroutines   sync.WaitGroup // Goroutines are those of all connections, which end with these.
 	mutex        sync.Mutex
@@ -129,8 +130,8 @@ func (c *Conn[T]) run(socket *net.UDPConn, to net.Addr) {
 	c.QUIC, err = transport.Dial(c.ctx, to, c.inbox.TLS, &quic.Config{
 		InitialPacketSize: longestDatagram, HandshakeIdleTimeout: c.inbox.Timeout, MaxIdleTimeout: 2 * c.inbox.Timeout,
 		KeepAlivePeriod: keepAliveEvery, MaxIncomingStreams: -1,
-		InitialStreamReceiveWindow: windowBytes, MaxStreamReceiveWindow: windowBytes,
-		InitialConnectionReceiveWindow: windowBytes, MaxConnectionReceiveWindow: windowBytes,
+		InitialStreamReceiveWindow: c.inbox.StreamWindow, MaxStreamReceiveWindow: c.inbox.StreamWindow,
+		InitialConnectionReceiveWindow: c.inbox.Window, MaxConnectionReceiveWindow: c.inbox.Window,
 	})
 	if err == nil {
 		var control *quic.SendStream
