@@ -2,7 +2,7 @@
 
 import type { LoadResult } from '../result/load-result.ts';
 import type { Phase } from '../result/result.ts';
-import type { LoadRequest, Protocol } from '../scenario/model.ts';
+import type { LoadRequest, Protocol, ReceiveWindow } from '../scenario/model.ts';
 
 /**
  * Options of `loadgen.run`: a load phase, as the runner makes them of a Load, and as users write them in scripts. Needs `url`, and
@@ -21,6 +21,8 @@ export interface LoadOptions {
   streams?: number;
   /** true: the streams of a connection start together, and again once all are answered. Latencies are those of all together. Default: false. */
   together?: boolean;
+  /** Receive windows in bytes (h2, h2c, h3), of each stream and of a connection: 1 to 2^31 − 1, over HTTP/2 a connection's from 65,535. Default: 2^30 − 1 each. */
+  window?: ReceiveWindow;
   /** Open model: requests/s that start whether or not earlier ones are answered. Latency runs from when a request was due. Default: closed model. Needs Linux 5.11. */
   rate?: number;
   /** At a rate: evenly spread or a Poisson process. Default: constant. */

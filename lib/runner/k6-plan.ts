@@ -145,7 +145,7 @@ function maySpin(cores: Cores, { load, enclosure }: PlannedVariant): boolean {
 }
 
 function loadOptions(load: Load, { url, enclosed }: Target, page: Page): LoadOptions {
-  const { streams, together, method, body } = load;
+  const { streams, together, window, method, body } = load;
   const warmUp = warmsUpApart(load) ? {} : warmUpOptions(load);
   return {
     url,
@@ -158,6 +158,7 @@ function loadOptions(load: Load, { url, enclosed }: Target, page: Page): LoadOpt
     ...present({
       streams: streams === 1 ? undefined : streams,
       together,
+      window,
       buckets: load.bucketSeconds?.map(goDuration),
       ...enclosed,
       ...warmUp,

@@ -212,10 +212,14 @@ const knownCurves = [...curveNames, 'prime256v1', 'secp384r1', 'secp521r1'].map(
   name.toLowerCase(),
 );
 
+/** It can only be widened (RFC 9113, section 6.9.2). */
+const leastConnectionWindow = 65_535;
+
 /** The first contradiction of a load's fields. The engine refuses most of them too, but only once the servers run. */
 export function problemOfLoad(load: LoadProfile): string | undefined {
   const { protocol, requests, secondsHere, durationSeconds, streams = 1 } = load;
   const { connections, threads, rate, arrivals, bucketSeconds, method, tls } = load;
+  const { window } = load;
   const several = hasStreams(protocol);
   if ((requests === undefined) === (durationSeconds === undefined))
     return 'one of requests and durationSeconds has to be set';
@@ -231,6 +235,10 @@ export function problemOfLoad(load: LoadProfile): string | undefined {
   if (!several && streams !== 1) return `streams ${streams} need h2, h2c or h3, not ${protocol}`;
   if (load.together && (streams === 1 || rate !== undefined))
     return 'together needs several streams, and no rate';
+  if (window !== undefined && !several)
+    return `window: ${protocol} has no receive windows: leave it out, or take h2, h2c or h3`;
+  if (isHttp2(protocol) && (window?.connection ?? Infinity) < leastConnectionWindow)
+    return `window: connection has to be ${leastConnectionWindow} or more, with which every connection of HTTP/2 begins: set stream instead`;
   if (several && !load.keepAlive)
     return 'keepAlive is false, and HTTP/2 and 3 keep their connections';
   if (bucketSeconds?.every((end, index) => end > (bucketSeconds[index - 1] ?? 0)) === false)

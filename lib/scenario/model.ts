@@ -166,6 +166,20 @@ export type Protocol = v.InferOutput<typeof protocol>;
 const arrivals = oneOf(['constant', 'poisson', 'logged']);
 export type Arrivals = v.InferOutput<typeof arrivals>;
 
+/** RFC 9113, section 6.9.1. */
+const receiveWindow = whole(1, 2 ** 31 - 1);
+const windowFields = {
+  /** Of each stream. */
+  stream: orAbsent(receiveWindow),
+  /** Of all streams of a connection; over HTTP/2 65,535 or more. */
+  connection: orAbsent(receiveWindow),
+};
+/**
+ * The client's receive windows, in bytes: how much of its answers a server may send before the client, which has then read half, allows
+ * more. Default: 2^30 − 1 each, as h2load's, so that no server waits for one.
+ */
+export interface ReceiveWindow extends Of<typeof windowFields> {}
+
 const loadFields = {
   /** The load generator's command line, such as `wrk -c 100 -t 10 -d 10`. */
   command: text,
@@ -176,6 +190,8 @@ const loadFields = {
   streams: orAbsent(many),
   /** The streams of a connection start together, and again once all are answered, as the files of a page. Latencies are those of pages. */
   together: orAbsent(trueOrAbsent),
+  /** Receive windows (h2, h2c, h3). */
+  window: orAbsent(given(windowFields)),
   /** Open model: requests/s that start whether or not earlier ones are answered. */
   rate: orAbsent(perSecond),
   /** At a rate: evenly spread (default), a Poisson process, in which some requests queue, or at the times of the page's requests (atMs). */

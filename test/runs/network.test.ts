@@ -33,7 +33,7 @@ import {
 
 const soon = { timeout: 30_000, interval: 20 };
 
-const home = useHome(['k6', 'nginx', 'influxd']);
+const home = useHome(['k6', 'nginx', 'nghttpd', 'influxd']);
 let impossible: string | undefined;
 beforeAll(async () => {
   impossible = await whyNoNetworks();
@@ -125,6 +125,25 @@ test('a request takes the same packets as in the dumps of article 004, by kind',
   );
   const { variants } = await wholeResult(run, out);
   expect(variants.map(packetsByKind)).toEqual(variants.map(({ published }) => published?.packets));
+});
+
+test('a body takes a round trip for each receive window', async () => {
+  const out = newOut();
+  const run = startScenario(
+    `h2-receive-window --rounds 1 --duration 2s --no-why --store none --out ${out}`,
+    home.env,
+  );
+  const { variants } = await wholeResult(run, out);
+  const windows = variants.map(({ load }) => (load['window'] as { stream: number }).stream);
+  expect(windows).toEqual([2 ** 16 - 1, 2 ** 18 - 1, 2 ** 30 - 1]);
+  for (const [index, { name, rounds }] of variants.entries()) {
+    const phase = rounds[0]?.phases[0] ?? expect.fail();
+    const truthMs = 50 * Math.ceil(525_304 / (windows[index] as number));
+    expect(phase.errors.total, name).toBe(0);
+    expect(phase.latencyMs.min, name).toBeGreaterThanOrEqual(truthMs);
+    // The machine may be late for each of them.
+    expect(phase.latencyMs.min, name).toBeLessThan(1.15 * truthMs + 10);
+  }
 });
 
 test('a round with packets dropped by a device does not count; packets in flight are reported', async (context) => {

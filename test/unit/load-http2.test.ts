@@ -23,6 +23,12 @@ test.each([
   ['-p h2c -n 5 -m 3', { protocol: 'h2c', streams: 3, requests: 5 }],
   ['--h3 -m 3', { protocol: 'h3', streams: 3 }],
   ['--alpn-list=h3', { protocol: 'h3' }],
+  ['-w16', { window: { stream: 65_535 } }],
+  ['-w 1 -W 30', { window: { stream: 1, connection: 2 ** 30 - 1 } }],
+  [
+    '--h3 --window-bits=20 --connection-window-bits=10',
+    { window: { stream: 2 ** 20 - 1, connection: 1023 } },
+  ],
 ])('h2load: "%s" is %o', (line, profile) => {
   expect(h2load(line)).toMatchObject(profile);
 });
@@ -30,6 +36,7 @@ test.each([
 test('h2load flags for duration, streams and TLS', () => {
   expect(h2load('-D 10')).not.toHaveProperty('requests');
   expect(h2load('--h1')).not.toHaveProperty('streams');
+  expect(h2load('-D 10')).not.toHaveProperty('window');
   const tls = { maxVersion: 'TLSv1.2', ciphers: ['ECDHE-RSA-AES128-GCM-SHA256'] } as const;
   expect(h2load('-n 10', { tls }).tls).toEqual(tls);
 });
@@ -37,7 +44,16 @@ test('h2load flags for duration, streams and TLS', () => {
 test.each([
   ['-n 10 -D 10', /^h2load: -n and -D do not go together/],
   ['--h1 -m 10 -n 10', /^h2load: streams 10 need h2, h2c or h3, not http\/1\.1/],
-  ['-r 5', /^h2load: -r cannot be honoured here; these can: -n -c -t -m -D -p --rps -H -d /],
+  ['-w 31', /^h2load -w 31 has to be 1 to 30, for a window of 2\^N − 1 bytes$/],
+  ['-w 0', /^h2load -w 0 has to be 1 to 30/],
+  ['-W -1', /^h2load -W -1 has to be 1 to 30/],
+  ['-W 15', /^h2load: window: connection has to be 65535 or more, .*: set stream instead$/],
+  ['--h1 -w 16', /^h2load: --h1 and -w do not go together: leave one out$/],
+  [
+    '-p http/1.1 -W 16',
+    /^h2load: window: http\/1\.1 has no receive windows: leave it out, or take h2/,
+  ],
+  ['-r 5', /^h2load: -r cannot be honoured here; these can: -n -c -t -m -w -W -D -p --rps -H -d /],
 ])('h2load: "%s" is refused in one line', refused(h2load));
 
 test('vegeta command line of the article', () => {

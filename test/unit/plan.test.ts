@@ -110,6 +110,12 @@ test('a plan gives k6 the options of the engine, tags and a maximum duration', (
   expect(loadPlanOf(plan, targets, group).phases).toMatchObject([{ slice: '20ms' }]);
 });
 
+test('a plan gives k6 the receive windows of the load', () => {
+  const scenario = { ...cached, load: h2load('-p h2c -n 100 -w 16 -W 20') };
+  const [phase] = loadPlanOf(planOf({}, { scenario }), targetsWith({})).phases;
+  expect(phase?.sides[1]?.window).toEqual({ stream: 65_535, connection: 1_048_575 });
+});
+
 test('each side is first in the same number of rounds, with different turns in each round', () => {
   const plan = planOf();
   const rounds = Array.from({ length: 10 }, (_, index) => {

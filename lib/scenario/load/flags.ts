@@ -239,6 +239,20 @@ export function time(flag: string, text: string): number {
   throw new UserError(`${flag} ${text} has to be a time such as 10, 10s, 500ms, 1m or 1h`);
 }
 
+/** The receive windows of h2load's -w N and -W N. @throws UserError */
+export function windowOf(flags: Flags): Pick<LoadProfile, 'window'> {
+  const stream = flags.read('window-bits', bytesOfBits);
+  const connection = flags.read('connection-window-bits', bytesOfBits);
+  if (stream === undefined && connection === undefined) return {};
+  return { window: present({ stream, connection }) };
+}
+
+/** 2^N − 1 bytes. h2load takes 0, too, with which no body can be sent. @throws UserError */
+function bytesOfBits(flag: string, text: string): number {
+  if (/^([1-9]|[12]\d|30)$/.test(text)) return 2 ** Number(text) - 1;
+  throw new UserError(`${flag} ${text} has to be 1 to 30, for a window of 2^N − 1 bytes`);
+}
+
 /** Reads words of `known` with colons between them. The reader throws UserError for others. */
 export const wordsOf =
   <Word extends string>(known: readonly Word[]): Reader<Word[]> =>
