@@ -29,8 +29,7 @@ function withWindow(name: string, bits: number): Variant {
 
 export default defineScenario({
   name: 'h2-receive-window',
-  title:
-    'nghttpd over HTTP/2 behind 50 ms: 525 kB for clients with receive windows of 64 kB to 1 GB',
+  title: 'nghttpd over HTTP/2 behind 50 ms: receive windows of 64 kB to 1 GB',
   knob: 'the receive window',
   load: h2load('-c 2 -m 1 -D 5'),
   page: { docroot: 'images', path: '/img.html', bodyBytes: 525_304 },

@@ -18,7 +18,7 @@ func request(t testing.TB) (Headers, *Blocks) {
 	encoded, blocks, err := Encode([][]hpack.HeaderField{
 		{{Name: ":method", Value: "GET"}, {Name: ":scheme", Value: "http"}, {Name: ":authority", Value: "a"}, {Name: ":path", Value: "/"}, {Name: "x", Value: "y"}},
 		{{Name: ":method", Value: "GET"}, {Name: ":scheme", Value: "http"}, {Name: ":authority", Value: "a"}, {Name: ":path", Value: "/b"}, {Name: "x", Value: "y"}},
-	}, Windows{Stream: LastStreamID, Connection: LastStreamID})
+	}, Windows{Stream: 1000, Connection: LeastConnectionWindow})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -175,16 +175,18 @@ func TestAnExchangeAllocatesNothing(t *testing.T) {
 	shared := &Shared{}
 	c.Begin(shared, blocks, 1)
 	c.Next(appendFrameHeader(nil, 0, http2.FrameSettings, 0, 0))
+	half := make([]byte, 500) // of the stream's window, which is given back then
 	var answer []byte
 	if n := testing.AllocsPerRun(100, func() {
 		id := c.Request(h, nil).ID
 		shared.Out = shared.Out[:0]
 		answer = append(appendFrameHeader(answer[:0], 1, http2.FrameHeaders, http2.FlagHeadersEndHeaders, id), 0x88)
+		answer = append(appendFrameHeader(answer, len(half), http2.FrameData, 0, id), half...)
 		answer = append(appendFrameHeader(answer, 5, http2.FrameData, http2.FlagDataEndStream, id), "hello"...)
 		first, rest := c.Next(answer)
 		second, rest := c.Next(rest)
-		if first != Answered || second != Ended || len(rest) > 0 || c.Stream.BodyBytes != 5 {
-			t.Fatalf("%d, %d, %q is left: %s", first, second, rest, c.Text)
+		if first != Answered || second != Ended || len(rest) > 0 || c.Stream.BodyBytes != 505 || len(shared.Out) == 0 {
+			t.Fatalf("%d, %d, %q is left, %q to send: %s", first, second, rest, shared.Out, c.Text)
 		}
 	}); n > 0 {
 		t.Errorf("%g allocations", n)
