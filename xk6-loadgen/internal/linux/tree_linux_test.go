@@ -286,6 +286,8 @@ func TestAProcessOfTheTreesUserCountsWithoutItsParents(t *testing.T) {
 	tree.scan()
 	if got := tree.CPU(); got < 50e6 {
 		t.Errorf("%d ns of at least 50 ms", got)
+	}
+}
 
 func TestAThreadThatBeganAfterTheScanRuns(t *testing.T) {
 	w := startWorker(t, "")
