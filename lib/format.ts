@@ -204,3 +204,15 @@ export function duration(seconds: number): string {
     .filter((part) => part !== '')
     .join(' ');
 }
+
+/** Writes [0, 1, 2, 5] as "0-2,5". */
+export function formatCpuList(cpus: readonly number[]): string {
+  const ranges: string[] = [];
+  for (let from = 0; from < cpus.length;) {
+    let to = from;
+    while (cpus[to + 1] === (cpus[to] as number) + 1) to++;
+    ranges.push(from === to ? `${cpus[from]}` : `${cpus[from]}-${cpus[to]}`);
+    from = to + 1;
+  }
+  return ranges.join(',');
+}

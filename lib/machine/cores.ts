@@ -3,11 +3,11 @@ import os from 'node:os';
 import packageJson from '../../package.json' with { type: 'json' };
 import { groupedBy } from '../analysis/statistics.ts';
 import { UserError, usageError } from '../errors.ts';
-import { coreCount } from '../format.ts';
+import { coreCount, formatCpuList } from '../format.ts';
 import { textOf } from '../files.ts';
 import type { Environment } from '../result/environment.ts';
 import type { Scenario } from '../scenario/model.ts';
-import { cpusOf, formatCpuList, type PhysicalCore, type Processors } from './processors.ts';
+import { cpusOf, type PhysicalCore, type Processors } from './processors.ts';
 
 export interface Cores {
   serverCpus: number[];

@@ -7,10 +7,10 @@ import {
   scaledBytesPerSecond,
   scaledTime,
   whole,
+  formatCpuList,
 } from '../format.ts';
 import { features } from '../features.ts';
 import { sharesCores } from '../machine/cores.ts';
-import { formatCpuList } from '../machine/processors.ts';
 import { firstOf, present } from '../present.ts';
 import type { Environment } from '../result/environment.ts';
 import type { Result, VariantResult } from '../result/result.ts';

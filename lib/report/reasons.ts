@@ -3,8 +3,7 @@ import type { Disagreement, Judgement, Obstacle } from '../analysis/judgement.ts
 import { metrics } from '../analysis/metrics.ts';
 import type { OneSided } from '../analysis/one-sided.ts';
 import { mostRounds } from '../analysis/rounds.ts';
-import { percent, tolerance, whole } from '../format.ts';
-import { formatCpuList } from '../machine/processors.ts';
+import { formatCpuList, percent, tolerance, whole } from '../format.ts';
 import type { Comparison } from '../result/result.ts';
 import { metricWords } from './metric-words.ts';
 

@@ -1,5 +1,5 @@
 // A config check (`-t`) that does not end. A script takes the place of nginx.
-import { readFileSync } from 'node:fs';
+import { chmodSync, readFileSync, writeFileSync } from 'node:fs';
 import { chmod } from 'node:fs/promises';
 import path from 'node:path';
 import { setImmediate as turn } from 'node:timers/promises';
@@ -56,8 +56,12 @@ test('what the check leaves running ends with it, and keeps nobody waiting', asy
   const { folder, start } = await startScript(
     'setsid sleep 600 & echo $! >"$(dirname "$0")/pid"; echo "nginx: [emerg] no" >&2; exit 1',
   );
+  // Files of the check's own user go with it.
+  const pid = path.join(folder, 'pid');
+  writeFileSync(pid, '');
+  chmodSync(pid, 0o666);
   expect(await refusalOf(start())).toMatch(/ does not accept it: no$/);
-  expect(isRunning(Number(readFileSync(path.join(folder, 'pid'), 'utf8')))).toBe(false);
+  expect(isRunning(Number(readFileSync(pid, 'utf8')))).toBe(false);
 });
 
 test.runIf(process.getuid?.() === 0)('the check has the limits of the server', async () => {

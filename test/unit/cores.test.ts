@@ -1,4 +1,5 @@
 // How cores are divided between the sides, on simulated machines.
+import { formatCpuList } from '../../lib/format.ts';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -12,7 +13,6 @@ import {
 } from '../../lib/machine/cores.ts';
 import {
   cpusOf,
-  formatCpuList,
   parseCpuList,
   readProcessors,
   type Processors,

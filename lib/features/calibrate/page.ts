@@ -1,6 +1,5 @@
 // calibration.html and calibration.md.
-import { counts, duration, whole } from '../../format.ts';
-import { formatCpuList } from '../../machine/processors.ts';
+import { counts, duration, whole, formatCpuList } from '../../format.ts';
 import type { Lines } from '../../report/html/figure.ts';
 import {
   figureHtml,
