@@ -71,6 +71,8 @@ export interface RunFacts extends Pick<Result, 'quick' | 'sameWithin'> {
   /** The servers' host as the user named it; absent: this machine. */
   serverHost?: string;
   looks: readonly Look[];
+  /** Runs that share the chance of a false verdict. Default: 1. */
+  together?: number;
   /** The main metric. Default: requests/s; at a rate p99, with p50 as a second metric; for pages p50. */
   metric?: Metric | undefined;
   /** Metrics of servers that get a verdict beside it. */
@@ -145,7 +147,7 @@ export function verdictOf(gains: readonly number[], alpha: number, sameWithin: n
   return middle > 0 ? 'faster' : 'slower';
 }
 
-/** All verdicts of the run share α. Without any answer a ratio is 0 with the interval [0, 0], and there is no verdict. */
+/** All verdicts of the run, and of those together with it, share α. Without any answer a ratio is 0 with the interval [0, 0], and there is no verdict. */
 export function compareAll(pairs: readonly Pair[], rules: Rules): Judgement[] {
   const questions = pairs.map((pair) =>
     metricsOf(pair, rules).map((metric): Question => {
@@ -154,7 +156,7 @@ export function compareAll(pairs: readonly Pair[], rules: Rules): Judgement[] {
   );
   const judged = questions.flat().filter(({ why }) => why === null);
   const rounds = Math.max(0, ...pairs.map(({ variant }) => variant.rounds.length));
-  const alpha = alphaAt(rules.looks, rounds, judged.length);
+  const alpha = alphaAt(rules.looks, rounds, judged.length * (rules.together ?? 1));
   return questions.map((ofPair) => compare(ofPair, alpha, rules));
 }
 

@@ -43,7 +43,11 @@ export async function runArticle(article: Article, options: ScenarioOptions): Pr
     ]);
     try {
       const scenario = await findScenario(name);
-      const asked: AskedOptions & { mostSeconds: number } = { ...options, mostSeconds };
+      const asked: AskedOptions & { mostSeconds: number } = {
+        ...options,
+        mostSeconds,
+        together: scenarios.length,
+      };
       const possible =
         options.machines?.areServersAway === true
           ? undefined

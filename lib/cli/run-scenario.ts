@@ -26,7 +26,7 @@ export type ScenarioOptions = RunOptions & {
 export const mostSeconds = 300;
 
 /** What a run of a scenario is asked for. `mostSeconds`: if it would take longer, it is run with --quick. */
-export type AskedOptions = ScenarioOptions & { mostSeconds?: number };
+export type AskedOptions = ScenarioOptions & { mostSeconds?: number; together?: number };
 
 /** The plan of a run, and the options with which it is made. Throws UserError as makePlan does. */
 function draftOf(

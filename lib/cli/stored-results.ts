@@ -62,13 +62,17 @@ function resultIn(folder: string): Result | undefined {
 }
 
 /** Whether the result is complete, and a run of this plan would measure the same. */
-function isOfPlan(result: Result, { scenario, looks, quick, variants }: PlanDraft): boolean {
+function isOfPlan(
+  result: Result,
+  { scenario, looks, together, quick, variants }: PlanDraft,
+): boolean {
   if (result.state !== 'complete' || result.article?.id !== scenario.article?.id) return false;
   const loadsPlanned = variants.map(({ variant: { name }, load }) => [name, lengthOf(load)]);
   const ran = result.variants.filter(({ server }) => server !== null);
   const loadsRun = ran.map(({ name, load }) => [name, lengthOf(load)]);
   return (
     result.quick === quick &&
+    result.together === together &&
     isDeepStrictEqual(
       result.looks,
       looks.map(({ rounds }) => rounds),

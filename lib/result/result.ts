@@ -390,6 +390,8 @@ const result = open({
   alsoAsked: optional(list(oneOf(serverMetricNames))),
   /** Numbers of rounds after which verdicts are looked at. */
   looks: list(count),
+  /** So many runs share the chance of a false verdict; absent: this one has it alone. */
+  together: optional(count),
   precision: optional(figure),
   /** The command before the servers start in each round, without credentials. */
   prepare: optional(text),

@@ -47,7 +47,10 @@ import { estimatedSeconds, secondsPerRound } from './times.ts';
 /** What a user may choose. Absent: as the scenario, or the default. */
 export interface PlanOptions
   extends
-    Pick<Plan, 'precision' | 'maxTimeSeconds' | 'metric' | 'quick' | 'exact' | 'prepare'>,
+    Pick<
+      Plan,
+      'together' | 'precision' | 'maxTimeSeconds' | 'metric' | 'quick' | 'exact' | 'prepare'
+    >,
     Partial<Pick<Plan, 'sameWithin' | 'keepSecrets'>>,
     Pick<FitOptions, 'durationSeconds' | 'warmupSeconds' | 'arrivals'> {
   /** Not with `precision`. */
@@ -85,7 +88,7 @@ export function makePlan(
   const variants = plannedVariants(subject, cores, options);
   for (const planned of variants) requireOpenFiles(planned, cores, limits);
   const looks = looksOf(options, scenario.rounds ?? stepped?.rounds);
-  const { quick, exact, precision, maxTimeSeconds, metric, keepSecrets } = options;
+  const { quick, exact, together, precision, maxTimeSeconds, metric, keepSecrets } = options;
   const alsoAsked = alsoAskedBy(options);
   const isTimed = [metric, ...(alsoAsked ?? [])].includes('startup');
   const planned: PlanDraft = {
@@ -99,6 +102,7 @@ export function makePlan(
     quick,
     exact,
     ...present({
+      together,
       maxTimeSeconds,
       precision,
       metric,

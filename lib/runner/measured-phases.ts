@@ -27,7 +27,16 @@ import type { Measurement } from './under-load.ts';
  * @param othersAreKnown the use of the server's cores by others can be told from the sides' own
  */
 export function phasesOf(
-  { results, samples, ofServer, enclosed, perRequest, acceptQueue, alsoLoadedBy, otherCpus }: Measurement,
+  {
+    results,
+    samples,
+    ofServer,
+    enclosed,
+    perRequest,
+    acceptQueue,
+    alsoLoadedBy,
+    otherCpus,
+  }: Measurement,
   planned: PlannedVariant,
   { cores }: Plan,
   server: RunningServer,

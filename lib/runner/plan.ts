@@ -50,6 +50,8 @@ export interface Plan {
   rounds: number;
   /** The looks at the verdicts, ascending; the last is after `rounds`. */
   looks: readonly Look[];
+  /** So many runs share the chance of a false verdict: those of an article. Absent: this one has it alone. */
+  together?: number;
   /** No round begins that would not end within this time. */
   maxTimeSeconds?: number;
   /** The run goes on until each interval is within this of its ratio (0.01: 1 %), or within a tenth of its effect. */

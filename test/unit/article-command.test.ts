@@ -33,7 +33,8 @@ type Changes = { [Field in keyof Result]?: Result[Field] | undefined };
 
 /** Writes the result of an article's scenario in the form that --resume expects, with changes. */
 async function keepRun(out: string, name: string, changes: Changes = {}) {
-  const options = { ...readScenarioOptions([]), mostSeconds: 300 };
+  const together = article.scenarios?.length as number;
+  const options = { ...readScenarioOptions([]), mostSeconds: 300, together };
   const draft = localDraft(await findScenario(name), options) as PlanDraft;
   const run = `2026-11-20T08-15-30-${name}`;
   const result = buildResult(
@@ -68,6 +69,7 @@ test.each<[string, Changes, string[]?]>([
   ['has no article, like a result of an older version', { article: undefined }],
   ['had a different number of rounds', { looks: [8] }],
   ['was a first look', { quick: true }],
+  ['shared the chance of a false verdict with no other', { together: undefined }],
   ['had shorter loads', {}, ['--duration', '7s']],
   [
     'was before the last boot',

@@ -508,3 +508,12 @@ test.each<[string, Served[], Served[], string]>([
   if (why !== '')
     expect(comparison?.why).toContain(`under load the bodies of ${why} of the length`);
 });
+
+test('runs of an article share the chance of a false verdict', () => {
+  const [alone, shared] = [undefined, 5].map((together) => {
+    const run = { ...facts, metric: 'rps' as const, ...present({ together }) };
+    return summarise(run, [a, { ...b, against: 'a' }]).comparisons[0] as Comparison;
+  });
+  const expected = studentQuantile(1 - 0.05 / 5 / 2, 3) / studentQuantile(1 - 0.05 / 2, 3);
+  expect(widthOf(shared as Comparison) / widthOf(alone as Comparison)).toBeCloseTo(expected, 6);
+});
