@@ -40,7 +40,7 @@ export interface Check {
   pause?: Pause;
 }
 
-type Checked = Pick<Result, 'variants' | 'comparisons' | 'alone'>;
+type Checked = Pick<Result, 'variants' | 'comparisons' | 'alone' | 'search'>;
 
 /** Holds a comparison by this metric against its sides alone; undefined if one was not loaded alone, or has no such figure. */
 export function checkOf(
@@ -50,6 +50,8 @@ export function checkOf(
 ): Check | undefined {
   const [before, after] = [sideOf(baseline, result), sideOf(variant, result)];
   if (before === undefined || after === undefined) return undefined;
+  // A search compares rates that it found. What is alone has such a rate.
+  if (result.search !== undefined) return undefined;
   const { of, isOfSpeed } = metrics[metric];
   const logsBefore = before.rounds.map((round) => Math.log(of(round)));
   const logsAfter = after.rounds.map((round) => Math.log(of(round)));
@@ -71,13 +73,26 @@ export function checkOf(
   return { ...check, differs: true, pause: { name, ms, inRoundsMs } };
 }
 
-/** Holds the responses per second of a side at a rate against those alone; undefined without a rate, and if it was not loaded alone. */
+/**
+ * Holds the responses per second of a side at a rate against those alone, or the rate that a search found; undefined without a rate, and if
+ * it was not loaded alone.
+ */
 export function rateCheckOf(name: string, result: Checked): Check | undefined {
   const side = sideOf(name, result);
-  if (side === undefined || variantOf(result, name)?.load.rate === undefined) return undefined;
+  if (side === undefined) return undefined;
+  const found = result.search?.found.find(({ variant }) => variant === name);
+  if (found !== undefined) return heldRate(side, found.rate);
+  if (variantOf(result, name)?.load.rate === undefined) return undefined;
   const logs = side.rounds.map(({ phases }) => Math.log(roundRps(phases)));
   const alone = Math.log(roundRps(side.alone.phases));
   return compared(logs, Math.sqrt(variance(logs)), alone, takenMore(side), result);
+}
+
+/** Alone a side answers each request at a rate, or its queue grows: then chance has no part in how many. */
+function heldRate({ alone: { phases } }: Side, rate: number): Check {
+  const alone = roundRps(phases);
+  const tolerated = Math.expm1(differenceMatters);
+  return { alone, inRounds: rate, tolerated, differs: alone * (1 + tolerated) < rate };
 }
 
 /** @param logs of the rounds @param scatter of a single figure alone @param tolerated beside differenceMatters */

@@ -7,7 +7,7 @@ import { verdictLines } from '../../report/sentences.ts';
 import type { Result } from '../../result/result.ts';
 import { serverMetricNames } from '../../result/server-metrics.ts';
 import type { PlannedVariant, RunContext } from '../../runner/plan.ts';
-import { isCounted } from '../../scenario/load.ts';
+import { atRateFor, isCounted } from '../../scenario/load.ts';
 import { loadOf } from '../../scenario/variants.ts';
 import { thisMachine } from '../../setup/machine.ts';
 import { ensureTools } from '../../setup/tools.ts';
@@ -27,18 +27,21 @@ const shortestSeconds = 0.5;
  */
 export async function lookAfterRounds(run: EndedRun): Promise<Result | undefined> {
   const { context, result, flags, examined, tell, say } = run;
-  // A load in steps has no rate of its own to look at.
-  if (flags.has('no-look') || examined === 'none' || context.plan.stepped !== undefined)
-    return undefined;
+  const { stepped } = context.plan;
+  // Another load in steps than a search has no rate to look at.
+  const hasRate = stepped === undefined || result.search !== undefined;
+  if (flags.has('no-look') || examined === 'none' || !hasRate) return undefined;
   const shown = result.comparisons.filter(
     ({ roundRatios, verdict }) =>
       roundRatios.length >= minimumRounds &&
       (examined === 'all' || /^(faster|slower)$/.test(verdict)),
   );
   const names = new Set(shown.flatMap(({ baseline, variant }) => [baseline, variant]));
-  const sides = context.plan.variants.filter(({ variant }) => names.has(variant.name));
+  const sides = context.plan.variants
+    .filter(({ variant }) => names.has(variant.name))
+    .map((side) => atFoundRate(side, result));
   if (sides.length === 0) return undefined;
-  const asksWhy = isAsked(flags);
+  const asksWhy = stepped === undefined && isAsked(flags);
   const mostSeconds = longestAlone(run, sides.length, asksWhy);
   const secondsOf = (planned: PlannedVariant) => secondsAlone(context, planned, mostSeconds);
   if (!asksWhy && sides.every((side) => secondsOf(side) === 0)) return undefined;
@@ -63,6 +66,14 @@ export async function lookAfterRounds(run: EndedRun): Promise<Result | undefined
     ...(isChecked ? { alone } : {}),
     ...(asksWhy ? { why: { missing: why.missing, sides: changedSides } } : {}),
   });
+}
+
+/** A side of a search with the rate that it found. */
+function atFoundRate(side: PlannedVariant, { search }: Result): PlannedVariant {
+  const found = search?.found.find(({ variant }) => variant === side.variant.name);
+  if (found === undefined) return side;
+  const { requests: _, durationSeconds: __, searched: ___, rate: ____, ...load } = side.load;
+  return { ...side, load: { ...load, ...atRateFor(found.rate, 1) } };
 }
 
 const withPerfSeconds =

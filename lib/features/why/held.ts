@@ -90,6 +90,14 @@ export function heldLines(result: Result): string[] {
       `Each side alone for ${secondsText(result)}: ${texts}, as in the rounds (within ${most}).`,
     );
   }
+  const kept = (result.search?.found ?? []).flatMap(({ variant }) => {
+    const check = rateCheckOf(variant, result);
+    return check === undefined || check.differs ? [] : `${variant} ${whole(check.alone)}`;
+  });
+  if (kept.length > 0)
+    lines.push(
+      `Each side alone for ${secondsText(result)} at the rate found: ${enumeration(kept)} requests/s.`,
+    );
   for (const reason of new Set(result.alone?.missing))
     lines.push(`The verdict was not checked with each side alone: ${reason}.`);
   return lines;

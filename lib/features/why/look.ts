@@ -8,11 +8,13 @@ import { textOf } from '../../files.ts';
 import { enumeration, percent } from '../../format.ts';
 import type { Phase, Result } from '../../result/result.ts';
 import type { Why, WhySide } from '../../result/why.ts';
+import { writeMixFiles } from '../../runner/mix-files.ts';
 import { requireSampled } from '../../runner/disturbance.ts';
 import { phasesOf } from '../../runner/measured-phases.ts';
 import type { Observer } from '../../runner/observers/observer.ts';
 import type { PlannedVariant, RunContext, Stage } from '../../runner/plan.ts';
 import { openStages } from '../../runner/round.ts';
+import { compileScript } from '../../runner/k6.ts';
 import { underLoad, type Measurement } from '../../runner/under-load.ts';
 import { atRateFor } from '../../scenario/load.ts';
 import type { StartedServer } from '../../servers/index.ts';
@@ -49,9 +51,19 @@ export interface Looked {
 export async function lookAlone(context: RunContext, asked: Asked): Promise<Looked> {
   const looked: Looked = { alone: { sides: [], missing: [] }, why: { sides: [], missing: [] } };
   const folder = join(context.folder, 'why');
-  const { phases: _, ...scenario } = context.plan.scenario;
-  const inside = { ...context, folder, sink: null, plan: { ...context.plan, scenario } };
+  const { stepped, ...plan } = context.plan;
+  const { phases: _, ...scenario } = plan.scenario;
+  const inside = { ...context, folder, sink: null, plan: { ...plan, scenario } };
   await mkdir(folder);
+  if (stepped !== undefined) {
+    // The run's own makes steps.
+    inside.script = join(folder, 'script.js');
+    await compileScript(inside.script);
+    await writeMixFiles(
+      asked.sides.map(({ page }) => page),
+      folder,
+    );
+  }
   try {
     const causes = await causesWith(asked.perf, context, looked);
     for (const planned of asked.sides) {
