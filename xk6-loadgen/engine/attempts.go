@@ -93,8 +93,8 @@ func (l *loop) response(a *attempt, from int64, status int, headerBytes, decoded
 	}
 	// A latency counts by its request's start, so that a turn's last requests, which end after the window, are not left out.
 	n.window.latency.record(l.clock - from)
-	if l.readDelay != unknownDelay {
-		l.tally.readDelays.record(l.readDelay)
+	if delay := l.receipts.delay; delay > 0 {
+		l.tally.readDelays.record(delay)
 	}
 	if len(l.plan.Buckets) > 0 {
 		l.tally.bucketCounts[bucketOf(l.plan.Buckets, l.clock-from)]++

@@ -32,7 +32,7 @@
 //     slots that start next (attempts.go).
 //   - beside it: timeouts and backoffs (timeouts.go) and hope (hopeless.go) find what is too old, waits, or fails for good.
 //   - after it: loopCounts and tally (counts.go) are what was counted and recorded, loopGap (gap.go), queueGrowth (queue.go) and samples
-//     (counts.go) what changes with time.
+//     (counts.go) what changes with time, receipts (readdelay.go) how late responses were read.
 //   - around it: loopTurn (loopturns.go), window and reach (window.go) and loopWarmup (warmup.go) are the loop's place in the load.
 //
 // # Who owns what

@@ -48,8 +48,6 @@ type loop struct {
 	open        int    // open connections, or those being opened
 	late        int    // late counts connections in a row that were not up when connect returned.
 	streamLimit int64  // the least that the server has allowed; 0: no limit
-	readDelay   int64  // how late the loop read the bytes that it handles; unknownDelay: most of the time
-	stamps      bool   // some connections are stamped, see stamp
 	fetched     byte   // a sum of bytes of connections read ahead, see mixPlace.read
 	poller      poller // poller is epoll or a bell.
 	spins       bool   // an idle loop polls
@@ -61,6 +59,7 @@ type loop struct {
 	head        h1.HeadCache // head has the last HTTP/1 response's headers. Connections share it, since a server's headers are alike.
 	h2          h2.Shared    // h2 has the same of HTTP/2, and in Out what a session of any protocol gathers to send.
 	tls         loopTLS
+	receipts    receipts
 	timeouts    timeouts
 	backoffs    backoffs
 	hope        hope
@@ -86,9 +85,8 @@ type loop struct {
 
 // buffers are a loop's memory for bytes that come and go, which its connections share.
 type buffers struct {
-	read    [readBufferBytes]byte
-	stamped linux.Stamped
-	sealed  []byte // sealed is for the encryption of what a session sends.
+	read   [readBufferBytes]byte
+	sealed []byte // sealed is for the encryption of what a session sends.
 }
 
 // newLoop makes a loop with its slots, sessions and buffers. number is its place among the loops of its side, from 0.
@@ -102,7 +100,6 @@ func newLoop(p *plan, s *shared, number int) *loop {
 		mix:   mixPlace{requests: p.requests, order: p.order, step: number * len(p.order) / p.Threads},
 		reach: newReach(connections, p.patience), hope: hope{after: cmp.Or(p.patience, hopelessAfter)}, tally: newTally(p), growth: queueGrowth{next: never}, gap: loopGap{shared: &s.gap},
 	}
-	l.readDelay = unknownDelay
 	l.model, l.counts = newModel(l, connections), newLoopCounts(l)
 	l.epoll = epoll{fd: -1, wakeFD: -1, isWoken: !s.alone || p.Protocol == H3, yields: p.Protocol == H3}
 	l.poller, l.spins = &l.epoll, p.Spin && p.Protocol != H3
@@ -347,24 +344,6 @@ func (l *loop) maxEvents() int {
 		return startsPerIteration
 	}
 	return eventsPerWait
-}
-
-// ended tells whether the loop is through: it was stopped, its window is over, or all of its requests are answered.
-func (l *loop) ended() bool {
-	if l.shared.stop.Load() {
-		return true
-	}
-	if l.window.phase != measuring {
-		return false
-	}
-	if l.turn.state == over {
-		return true
-	}
-	if l.cycle != nil || l.plan.Duration > 0 {
-		return l.shared.alone && l.clock >= l.window.phaseEnd
-	}
-	isAwaited := l.shared.alone && l.plan.Rate > 0 && l.clock < l.window.phaseEnd
-	return l.counts.outstanding == 0 && l.share.left == 0 && l.shared.quota.Load() <= 0 && !isAwaited
 }
 
 // setTimer finds when timers has something to do next, so that most iterations compare one number.

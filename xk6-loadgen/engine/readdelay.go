@@ -12,15 +12,21 @@ import (
 const (
 	stampedOneIn    = 8
 	stampedSampleIn = 16
-	unknownDelay    = -1
 )
+
+// receipts are what a loop knows of when the kernel received bytes.
+type receipts struct {
+	areOn  bool          // some connections are stamped
+	delay  int64         // how late the loop read the bytes that it handles, in nanoseconds; 0: not known, as most of the time
+	reader linux.Stamped // reads from connections that are stamped
+}
 
 // stamp has the kernel note when it receives the bytes of one connection in stampedOneIn, and at least of one, or ends that.
 func (l *loop) stamp(on bool) {
-	if l.stamps == on || l.inbox != nil {
+	if l.receipts.areOn == on || l.inbox != nil {
 		return
 	}
-	l.stamps = on
+	l.receipts.areOn = on
 	for i := 0; i < len(l.conns); i += stampedOneIn {
 		c := &l.conns[i]
 		if c.isStamped = on; c.fd >= 0 {
@@ -29,10 +35,10 @@ func (l *loop) stamp(on bool) {
 	}
 }
 
-// noteRead is called after each read, with the kernel's time of its last byte in nanoseconds since 1970; 0: not known.
-func (l *loop) noteRead(received int64) {
-	l.readDelay = unknownDelay
+// note is called after each read, with the kernel's time of its last byte in nanoseconds since 1970; 0: not known.
+func (r *receipts) note(received int64) {
+	r.delay = 0
 	if received > 0 {
-		l.readDelay = max(0, time.Now().UnixNano()-received) // Less than 0 if the clock was set back meanwhile
+		r.delay = max(1, time.Now().UnixNano()-received) // Less than 0 if the clock was set back meanwhile
 	}
 }

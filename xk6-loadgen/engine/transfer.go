@@ -227,7 +227,7 @@ func (c *conn) readAll(events uint32) {
 	generation := c.generation
 	c.peerClosed = events&(syscall.EPOLLRDHUP|linux.EpollError) != 0
 	wasReset := events&linux.EpollError != 0
-	l.readDelay = unknownDelay // A FIN, too, may end a response
+	l.receipts.delay = 0 // A FIN, too, may end a response
 	for reads := 1; ; reads++ {
 		kept, most, discards := 0, len(l.buffers.read), false
 		if c.secure != nil {
@@ -243,7 +243,7 @@ func (c *conn) readAll(events uint32) {
 		case discards:
 			n, errno = linux.Discard(c.fd, most)
 		case c.isStamped:
-			n, received, errno = l.buffers.stamped.Recv(c.fd, l.buffers.read[kept:])
+			n, received, errno = l.receipts.reader.Recv(c.fd, l.buffers.read[kept:])
 		default:
 			n, errno = linux.Recv(c.fd, l.buffers.read[kept:])
 		}
@@ -260,7 +260,7 @@ func (c *conn) readAll(events uint32) {
 			return
 		}
 		l.clock = l.shared.now()
-		l.noteRead(received)
+		l.receipts.note(received)
 		switch {
 		case discards:
 			l.counts.current.ReceivedBytes += int64(n)

@@ -257,6 +257,26 @@ func (l *loop) handOver() {
 	l.shared.intervals <- done
 }
 
+// ended tells whether the loop is through: it was stopped, its window is over, or all of its requests are answered.
+func (l *loop) ended() bool {
+	if l.shared.stop.Load() {
+		return true
+	}
+	if l.window.phase != measuring {
+		return false
+	}
+	if l.turn.state == over {
+		return true
+	}
+	if l.cycle != nil || l.plan.Duration > 0 {
+		return l.shared.alone && l.clock >= l.window.phaseEnd
+	}
+	if l.shared.alone && l.plan.Rate > 0 && l.clock < l.window.phaseEnd {
+		return false
+	}
+	return l.counts.outstanding == 0 && l.share.left == 0 && l.shared.quota.Load() <= 0
+}
+
 // finish ends the loop's window, closes its connections and sends its last interval. Attempts under way become InFlight.
 func (l *loop) finish() {
 	s := l.shared
