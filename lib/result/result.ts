@@ -68,8 +68,8 @@ const noise = open({
   /** Used on the server's cores by its backends; in no share above. null: unknown, and in serverOthersShare. */
   upstreamShare: optional(orNull(figure)),
   /**
-   * What the host or others took of either side's cores in the worst span as long as the server's longest pause; absent without such a
-   * pause.
+   * The share of the cores that the server can use which the host or others took from it in the worst span as long as its longest pause;
+   * absent without such a pause.
    */
   duringPause: optional(figure),
   /** Load average of one minute at the window's end. */
@@ -334,6 +334,17 @@ export type Search = v.InferOutput<typeof search>;
 const noiseFloor = open({ rounds: count, ratio: figure });
 export type NoiseFloor = v.InferOutput<typeof noiseFloor>;
 
+const dropped = open({
+  round: roundNumber,
+  /** The cause. */
+  why: text,
+  /** Requests/s by variant, of loads that came to an end; empty for a load in steps. */
+  rps: v.record(text, figure, 'has to be an object'),
+  /** It counted until a later round showed that none had been measured as it must be. */
+  counted: optional(trueOrAbsent),
+});
+export type DroppedRound = v.InferOutput<typeof dropped>;
+
 /** `problem`: why it has no effect. */
 const kernelSetting = open({
   side: oneOf(['server', 'client']),
@@ -383,6 +394,8 @@ const result = open({
   quick: flag,
   environment: environmentForm,
   variants: list(variant),
+  /** Rounds that are in no other figure; absent if there are none. */
+  dropped: optional(list(dropped)),
   comparisons: list(comparison),
   /** In a search, a round is the kept step nearest to the rate found, and comparisons are of that rate. */
   search: optional(search),

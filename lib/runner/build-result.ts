@@ -28,12 +28,21 @@ import { byName, present } from '../present.ts';
 import { pageFacts } from './mix-files.ts';
 import type { KeptRound, Plan, RunBase, VariantRound } from './plan.ts';
 import { summarise } from '../report/summarise.ts';
+import { droppedTexts } from '../report/warnings/run.ts';
 import type { Environment } from '../result/environment.ts';
-import type { KernelSetting, Integrity, Result, Round, RateStep } from '../result/result.ts';
+import type {
+  DroppedRound,
+  KernelSetting,
+  Integrity,
+  Result,
+  Round,
+  RateStep,
+} from '../result/result.ts';
 import { serverFiguresOf } from '../result/server-metrics.ts';
 
 interface Known {
   kept: readonly KeptRound[];
+  dropped?: readonly DroppedRound[];
   notes: readonly string[];
   /** What differs in the answers to a log's requests, unless the scenario's footnotes say so. */
   lines: readonly string[];
@@ -53,6 +62,7 @@ export function buildResult(
   state: Result['state'],
 ): Result {
   const { scenario } = plan;
+  const { dropped = [] } = known;
   const measured = plan.shown.map((variant) => measuredVariant(plan, variant, known));
   const facts = {
     serverCores: plan.cores.serverCpus.length,
@@ -87,6 +97,7 @@ export function buildResult(
     quick: plan.quick,
     environment,
     variants,
+    ...(dropped.length > 0 && { dropped: [...dropped] }),
     comparisons,
     ...plan.stepped?.resultOf(measured, [...steps, ...known.unfinished]),
     ...present({ alsoAsked: plan.alsoAsked && [...plan.alsoAsked] }),
@@ -97,7 +108,7 @@ export function buildResult(
     noiseFloor,
     kernelSettings: kernelSettings(plan, known),
     integrity: sink === null ? null : totalIntegrity(known.kept),
-    warnings: [...warnings, ...known.notes],
+    warnings: [...warnings, ...droppedTexts(dropped, variants), ...known.notes],
     footnotes: [...(scenario.footnotes ?? []), ...known.lines, ...addressNotes(plan)],
   };
 }

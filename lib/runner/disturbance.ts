@@ -13,7 +13,6 @@ import type { Measurement } from './under-load.ts';
 
 /**
  * Requires that a side's figures can be trusted.
- * @param others the phases of the group's other sides
  * @throws RoundFailure if the server crashed, Disturbance for anything else
  */
 export function requireSound(
@@ -22,22 +21,18 @@ export function requireSound(
   phases: readonly Phase[],
   server: Pick<RunningServer, 'name'>,
   alarms: LogAlarms,
-  others: readonly (readonly Phase[])[] = [],
 ): void {
   if (alarms.crash !== undefined)
     throw new RoundFailure(
       `${name}: ${server.name} crashed under load, as its log says: ${alarms.crash}`,
     );
-  for (const [index, phase] of phases.entries()) {
+  for (const phase of phases) {
     const window = windowOf(phase, load);
-    const sameTime = others.flatMap((side) => side[index] ?? []);
     const disturbance =
       clockStepIn(samples) ??
       throttlingIn(samples, window, quotas) ??
       (enclosed?.samples && gapIn(enclosed.samples, window)) ??
-      (isHeldUp(phase, sameTime, samples, window)
-        ? standstillIn(phase, server.name, alarms.alarm)
-        : undefined);
+      standstillIn(phase, server.name);
     if (disturbance !== undefined) throw new Disturbance(`${name}: ${disturbance}`);
   }
 }
@@ -60,7 +55,6 @@ const toleratedGapMs = 2000;
 function gapIn(
   samples: readonly { atMs: number }[],
   { fromMs, toMs }: UsageWindow,
-  toleratedMs = toleratedGapMs,
 ): string | undefined {
   const before = samples.findLastIndex(({ atMs }) => atMs <= fromMs);
   const after = samples.findIndex(({ atMs }) => atMs >= toMs);
@@ -70,7 +64,7 @@ function gapIn(
     .slice(before + 1, after + 1)
     .map(({ atMs }, index) => atMs - (samples[before + index]?.atMs as number));
   const longestMs = Math.max(...gapsMs);
-  if (longestMs <= toleratedMs) return undefined;
+  if (longestMs <= toleratedGapMs) return undefined;
   return `nothing was sampled for ${scaledTime(longestMs)} of the load: bakeoff was stopped (Ctrl-Z, a suspended machine), or had no CPU time; leave it running, and end what else uses its cores`;
 }
 
@@ -173,50 +167,23 @@ function throttledMs(
   return ms > toleratedThrottling * (toMs - fromMs) ? ms : undefined;
 }
 
+/** The share of a pause in which the server's cores must have been taken from it to be the pause's cause: others that share them stop nobody. */
+const heldUpShare = 0.8;
+
 /**
- * Returns a line if the server sent no response for too long while requests were under way.
+ * Returns a line if the server stalled because it was stopped, or because others had its cores; else undefined. A stall of the server's
+ * own is part of its speed.
  * @param server its name
- * @param alarm a line of its log
  */
-export function standstillIn(
-  phase: Phase,
-  server: string,
-  alarm: string | undefined,
-): string | undefined {
+function standstillIn(phase: Phase, server: string): string | undefined {
   const ms = pauseMs(phase);
-  if (ms === null) return undefined;
-  const ofWindow = isUnanswered(phase) ? ` of its ${scaledTime(1000 * phase.seconds)}` : '';
-  return `${server} stalled: no response came for ${scaledTime(ms)}${ofWindow} while requests were under way; ${whyStill(phase, alarm)}`;
-}
-
-function whyStill({ noise, stoppedShare = 0 }: Phase, alarm: string | undefined): string {
-  if (stoppedShare > 0) return 'it was stopped (SIGSTOP or a debugger)';
-  const { duringPause = 0 } = noise ?? {};
-  if (duringPause >= heldUpShare)
-    return `other programs, or the host of a virtual machine, had ${percent(duringPause)} of the cores of the servers or of the load meanwhile: end what else runs there`;
-  return alarm === undefined
-    ? 'why is not known: look at its log, at its backend, and at what else runs on the machine'
-    : `its log says: ${alarm}`;
-}
-
-/** The share of a pause that other programs must have used to be its cause. */
-const heldUpShare = 0.5;
-
-/**
- * Whether a server that stalled was held up from outside, as far as is known. Its own standstill counts, unless there is nothing
- * else to count. @param others the phases of other sides at the same time
- */
-function isHeldUp(
-  phase: Phase,
-  others: readonly Phase[],
-  samples: readonly UsageSample[],
-  window: UsageWindow,
-): boolean {
   const { noise, stoppedShare = 0 } = phase;
-  if (stoppedShare > 0 || isUnanswered(phase) || noise === null) return true;
-  if (others.some((other) => pauseMs(other) !== null)) return true;
-  return (
-    (noise.duringPause ?? 0) >= heldUpShare ||
-    gapIn(samples, window, (pauseMs(phase) ?? 0) * heldUpShare) !== undefined
-  );
+  const { duringPause = 0 } = noise ?? {};
+  if (ms === null || (stoppedShare === 0 && duringPause < heldUpShare)) return undefined;
+  const why =
+    stoppedShare > 0
+      ? 'it was stopped (SIGSTOP or a debugger)'
+      : `other programs, or the host of a virtual machine, had ${percent(duringPause)} of its cores meanwhile: end what else runs there`;
+  const ofWindow = isUnanswered(phase) ? ` of its ${scaledTime(1000 * phase.seconds)}` : '';
+  return `${server} stalled: no response came for ${scaledTime(ms)}${ofWindow} while requests were under way; ${why}`;
 }

@@ -2,7 +2,10 @@
 import { UserError } from '../errors.ts';
 
 /** The round must be repeated; the message says why in a line. */
-export class RoundFailure extends Error {}
+export class RoundFailure extends Error {
+  /** Requests/s by variant, of loads that came to an end. */
+  rps: Readonly<Record<string, number>> = {};
+}
 
 /** Something outside of the server disturbed the round, and a later try may succeed: these are tried more often. */
 export class Disturbance extends RoundFailure {}
@@ -29,6 +32,16 @@ export class TurnsMeet extends RoundFailure {
     super(message);
     this.variants = variants;
     this.isBeforeLoad = isBeforeLoad;
+  }
+}
+
+/** Returns the result of the check of a load; a failed check has the load's requests/s. */
+export function withRps<T>(rps: RoundFailure['rps'], check: () => T): T {
+  try {
+    return check();
+  } catch (error) {
+    if (error instanceof RoundFailure) error.rps = rps;
+    throw error;
   }
 }
 

@@ -60,7 +60,7 @@ export function phasesOf(
     const network = enclosed?.within(window) ?? null;
     const pause = pauseMs({ ...result, network });
     if (noise !== null && pause !== null)
-      noise.duringPause = mostTaken(pause, samples, window, counts);
+      noise.duringPause = mostTaken(pause, samples, window, counts, server.workers);
     const { rssBytes } = usageBetween(ofServer, window);
     const { cpuSeconds } = usageBetween(ofServer, spanOfTurns(result, window));
     const ofTurns = (serverCpu?.seconds ?? cpuSeconds) * countedShare(result);

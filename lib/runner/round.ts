@@ -2,7 +2,7 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { coldCosts } from '../analysis/continuous.ts';
-import { succeeded } from '../analysis/phases.ts';
+import { roundRps, succeeded } from '../analysis/phases.ts';
 import { total } from '../analysis/statistics.ts';
 import { UserError } from '../errors.ts';
 import { whole } from '../format.ts';
@@ -26,7 +26,7 @@ import { otherBodiesOf } from './bodies.ts';
 import { requireSeparateTurns, requireSampled, requireSound } from './disturbance.ts';
 import type { Enclosure } from './enclosure.ts';
 import { openOwnLoopback } from './own-loopback.ts';
-import { asRoundFailure, StillCold } from './failures.ts';
+import { asRoundFailure, StillCold, withRps } from './failures.ts';
 import { requireIdle } from './idle.ts';
 import {
   orderOfRound,
@@ -93,17 +93,19 @@ async function groupRound(
     await stopAll(stages);
     // All sides are checked before any samples are stored.
     const phases = phasesOfAll(context, stages, measured);
-    requireWarm(stages, phases);
-    requireSeparateTurns(
-      stages.map(({ planned }, side) => ({
-        planned,
-        samples: (measured[side] as Measurement).samples,
-        phases: phases[side] as Phase[],
-      })),
-    );
-    const outcomes = stages.map((_, side) =>
-      outcomeOf(context, stages, side, attempt, measured, phases, alarms[side] as LogAlarms),
-    );
+    const outcomes = withRps(rpsOf(context, stages, phases), () => {
+      requireWarm(stages, phases);
+      requireSeparateTurns(
+        stages.map(({ planned }, side) => ({
+          planned,
+          samples: (measured[side] as Measurement).samples,
+          phases: phases[side] as Phase[],
+        })),
+      );
+      return stages.map((_, side) =>
+        outcomeOf(context, stages, side, attempt, measured, phases, alarms[side] as LogAlarms),
+      );
+    });
     return new Map(
       await Promise.all(
         stages.map(async ({ planned }, side) => {
@@ -135,6 +137,14 @@ function phasesOfAll(
   const othersAreKnown = stages.every(({ server }) => server.atAddress === undefined);
   return stages.map(({ planned, server }, side) =>
     phasesOf(measured[side] as Measurement, planned, plan, server, othersAreKnown),
+  );
+}
+
+/** Requests/s by variant; none for loads in steps, whose rates differ. */
+function rpsOf({ plan }: RunContext, stages: readonly Stage[], phases: readonly Phase[][]) {
+  if (plan.stepped !== undefined) return {};
+  return Object.fromEntries(
+    stages.map(({ planned }, side) => [planned.variant.name, roundRps(phases[side] as Phase[])]),
   );
 }
 
@@ -176,7 +186,7 @@ function outcomeOf(
   const { name } = variant;
   const all = phasesOfSides[side] as Phase[];
   const facts = serverFacts(planned, server);
-  requireSound(planned, measurement, all, server, alarms, phasesOfSides.toSpliced(side, 1));
+  requireSound(planned, measurement, all, server, alarms);
   const stepped = plan.stepped?.foundBy({
     planned,
     server: facts,

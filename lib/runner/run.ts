@@ -2,6 +2,7 @@
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { turnsDisagree } from '../analysis/continuous.ts';
+import { roundRps } from '../analysis/phases.ts';
 import { minimumRounds } from '../analysis/statistics.ts';
 import { unsettled } from '../analysis/verdict.ts';
 import { inOneLine, messageOf, UserError } from '../errors.ts';
@@ -25,7 +26,13 @@ import { pausingIn, withRandomWarmup, withWarmups } from './warmups.ts';
 import { nextLook, roundsToLook, secondsPerGroup, secondsPerRound } from './times.ts';
 import { Interrupted } from '../signals.ts';
 import type { Environment } from '../result/environment.ts';
-import { resultJson, type Comparison, type Result, type RateStep } from '../result/result.ts';
+import {
+  resultJson,
+  type Comparison,
+  type DroppedRound,
+  type Result,
+  type RateStep,
+} from '../result/result.ts';
 import { answerColumns, differencesTable, differencesTitle } from '../report/answers.ts';
 import { requestLines } from '../report/pages.ts';
 import { terminalTable } from '../report/table.ts';
@@ -58,6 +65,10 @@ const triesOfFailing = 2;
 const triesOfDisturbed = 5;
 /** After the first disturbance of a round; doubled each time. */
 const firstPauseMs = 250;
+
+/** Whether a round has lost nothing, as it had no load. */
+const isBeforeLoad = (failure: RoundFailure): boolean =>
+  failure instanceof TurnsMeet && failure.isBeforeLoad;
 
 /** Where turns do not agree with continuous load: what a server has in store for a burst is used up by then. */
 const apartWarmupSeconds = 5;
@@ -98,6 +109,7 @@ class Rounds {
   readonly #events: RunEvents;
   readonly #beganAtMs = performance.now();
   readonly #kept: KeptRound[] = [];
+  readonly #dropped: DroppedRound[] = [];
   readonly #notes: Set<string>;
   /** Variants whose log a note quotes. */
   readonly #quoted = new Set<string>();
@@ -114,6 +126,8 @@ class Rounds {
   #comparisonsSoFar: readonly Comparison[] = [];
   /** Steps in the present round. */
   #steps: RateStep[] = [];
+  /** Variants that the present round has measured. */
+  #outcomes = new Map<string, VariantRound>();
 
   constructor(given: Given) {
     const { context, environment } = given;
@@ -175,16 +189,14 @@ class Rounds {
     const pauseMs =
       failure instanceof Disturbance ? firstPauseMs * 2 ** (this.#failures.length - 1) : 0;
     if (this.#timeIsOver(pauseMs)) {
-      this.#notes.add(warning.dropped(this.#attempts, failure.message));
       this.#noteTimeOver();
       return false;
     }
-    const isWhole = failure instanceof TurnsMeet && failure.isBeforeLoad;
-    this.#notes.add(isWhole ? failure.message : warning.repeated(this.#attempts, failure.message));
     const place = this.#kept.length + 1;
-    this.#events.say(
-      isWhole ? failure.message : `round ${place} is dropped and repeated: ${failure.message}`,
-    );
+    const text = isBeforeLoad(failure)
+      ? failure.message
+      : `round ${place} is dropped and repeated: ${failure.message}`;
+    this.#events.say(text);
     await delay(pauseMs, undefined, { signal: this.#context.signal });
     return true;
   }
@@ -200,6 +212,7 @@ class Rounds {
     const { environment, startedAt } = this.#given;
     const known = {
       kept: this.#kept,
+      dropped: this.#dropped,
       notes: [...this.#notes],
       unfinished: this.#steps,
       lines: this.#answerLines(),
@@ -259,6 +272,7 @@ class Rounds {
     const roundBeganAtMs = performance.now();
     this.#attempts++;
     this.#steps = [];
+    this.#outcomes = new Map();
     try {
       const outcomes = await this.#runRound(place, {
         round: this.#attempts,
@@ -275,8 +289,11 @@ class Rounds {
     } catch (error) {
       if (!(error instanceof RoundFailure)) throw error;
       this.#steps = [];
+      const rps = { ...this.#rpsOf(this.#outcomes), ...error.rps };
+      if (isBeforeLoad(error)) this.#notes.add(error.message);
+      else this.#dropped.push({ round: this.#attempts, why: error.message, rps });
       if (error instanceof StillCold) await this.#lengthenWarmups(error);
-      else if (error instanceof TurnsMeet) await this.#loadAlone(error.variants);
+      else if (error instanceof TurnsMeet) await this.#loadAlone(error.variants, error.message);
       else this.#countFailure(error, place);
       return error;
     }
@@ -290,10 +307,10 @@ class Rounds {
     this.#steps = [];
   }
 
-  async #lengthenWarmups({ warmupSeconds }: StillCold) {
+  async #lengthenWarmups({ warmupSeconds, message }: StillCold) {
     this.#groups = withWarmups(this.#groups, warmupSeconds);
     // Earlier rounds had the same warm-up, and may have been cold from begin to end.
-    if (this.#kept.length < minimumRounds) await this.#dropKept();
+    if (this.#kept.length < minimumRounds) await this.#dropKept(message);
   }
 
   /** @throws UserError, which ends the run, after too many failures of a round */
@@ -317,7 +334,6 @@ class Rounds {
 
   /** Loads every group once. @param place of the round among the kept ones, from 1, which decides the order */
   async #runRound(place: number, attempt: Omit<Attempt, 'onLoad'>) {
-    const outcomes = new Map<string, VariantRound>();
     let laterSeconds =
       secondsPerRound({ ...this.#plan, groups: this.#groups }) * roundsToLook(this.#plan, place);
     const pausing = pausingIn(this.#kept);
@@ -340,11 +356,17 @@ class Rounds {
       onLoad(null);
       const ofGroup = await this.#given.runGroup(group, index + 1, { ...attempt, onLoad });
       for (const [variant, outcome] of ofGroup) {
-        outcomes.set(variant, outcome);
+        this.#outcomes.set(variant, outcome);
         this.#events.measured({ round: place, variant, outcome });
       }
     }
-    return outcomes;
+    return this.#outcomes;
+  }
+
+  /** Requests/s by variant; none for loads in steps, whose rates differ. */
+  #rpsOf(outcomes: ReadonlyMap<string, VariantRound>): DroppedRound['rps'] {
+    if (this.#plan.stepped !== undefined) return {};
+    return Object.fromEntries([...outcomes].map(([name, { phases }]) => [name, roundRps(phases)]));
   }
 
   #noteOutcome(variant: string, { integrity, notes, describeEnd }: VariantRound) {
@@ -403,20 +425,21 @@ class Rounds {
         return [variant.name, seconds] as const;
       });
       this.#groups = withWarmups(this.#groups, new Map(longer));
-      await this.#loadAlone(names);
+      await this.#loadAlone(names, note);
       return true;
     }
     return false;
   }
 
   /** From now on loads these variants one after the other. Rounds in turns no longer count. */
-  async #loadAlone(variants: ReadonlySet<string>) {
+  async #loadAlone(variants: ReadonlySet<string>, why: string) {
     this.#groups = apart(this.#groups, variants);
-    await this.#dropKept();
+    await this.#dropKept(why);
   }
 
-  async #dropKept() {
-    for (const { round } of this.#kept.splice(0)) {
+  async #dropKept(why: string) {
+    for (const { round, outcomes } of this.#kept.splice(0)) {
+      this.#dropped.push({ round, why, rps: this.#rpsOf(outcomes), counted: true });
       const problem = await this.#context.sink?.forget(this.#plan, round);
       if (typeof problem === 'string') this.#notes.add(problem);
     }

@@ -233,26 +233,31 @@ export function noiseBetween(
 }
 
 /** Spans begin at so many places of each other's length. */
-const beginsPerSpan = 4;
+const beginsPerSpan = 8;
 
-/** Returns the greatest share (0 to 1) of a side's cores that the host or others had in a span of the window. */
+/**
+ * Returns the greatest share (0 to 1) of the cores that a server can use which the host or others took from it in a span of the window.
+ * Others took no more than the server's tasks waited for: a server that waits for something else leaves them its cores.
+ */
 export function mostTaken(
   spanMs: number,
   samples: readonly UsageSample[],
   { fromMs, toMs }: Pick<UsageWindow, 'fromMs' | 'toMs'>,
   cores: NoiseCores,
+  workers: number,
 ): number {
+  const usable = Math.min(workers, cores.server);
+  const usableSeconds = (spanMs / 1000) * usable;
   let most = 0;
   for (let begin = fromMs; begin < toMs; begin += spanMs / beginsPerSpan) {
     const noise = noiseBetween(samples, { fromMs: begin, toMs: begin + spanMs }, cores);
     if (noise === null) return 0;
-    most = Math.max(
-      most,
-      noise.serverStealShare,
-      noise.generatorStealShare,
-      noise.serverOthersShare,
-      noise.generatorOthersShare,
-    );
+    // The kernel counts a task's wait when the task runs again.
+    const seenBy = begin + spanMs + longestIntervalMs;
+    const waited = valueAt(samples, seenBy, waitOf) - valueAt(samples, begin, waitOf);
+    const others = (noise.serverOthersShare * cores.server) / usable;
+    const missed = Math.min(others, waited / usableSeconds);
+    most = Math.max(most, Math.min(1, noise.serverStealShare + missed));
   }
   return most;
 }

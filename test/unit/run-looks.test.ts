@@ -80,10 +80,24 @@ test.each<[string, [number, number], RegExp]>([
   expect(groups.at(-1)?.sides[0]?.load.warmupSeconds).toSatisfy((s) => s >= 5 && s < 6);
 });
 
+test('a dropped round is kept as a figure, with its cause', async () => {
+  const disturbed = new Disturbance('b stood still');
+  disturbed.rps = { workers: 1000, 'open-file-cache': 400 };
+  const { result } = await runOf([2000, disturbed, 2000, 2000, 2000], { rounds: 4 });
+  expect(result.dropped).toEqual([{ round: 2, why: 'b stood still', rps: disturbed.rps }]);
+  expect(result.warnings).toContain(
+    'round 2 was dropped and repeated as round 3: b stood still; open-file-cache had 400 requests/s in it, 2,000 in the others',
+  );
+});
+
 test('sides are loaded one after the other once a quota of a server held it back in its turns', async () => {
   const held = new TurnsMeet('held back', new Set(['workers', 'open-file-cache']));
   const { result, lines, groups } = await runOf([500, held, ...clear]);
   expect(lines).toEqual(['round 1 is dropped and repeated: held back']);
+  expect(result.dropped).toEqual([
+    { round: 2, why: 'held back', rps: {} },
+    { round: 1, why: 'held back', rps: { workers: 1000, 'open-file-cache': 500 }, counted: true },
+  ]);
   expect(roundsOf(result)).toEqual([3, 4, 5, 6]);
   expect(groups.map(({ sides }) => sides.length)).toEqual([2, 2, ...Array(8).fill(1)]);
 });

@@ -270,17 +270,24 @@ describe('noise', () => {
     expect(short?.serverMhz).toEqual([2001, 2001]);
   });
 
-  test('has the maximum share of other processes', () => {
-    const used = samples({ server: { processes: 0.1 } }).map((sample) => {
-      const { server } = sample.machine;
-      // 0.8 s more, in the second that begins at 1 s.
-      const processes = (server?.processes ?? 0) + (sample.atMs > 1000 ? 0.8 : 0);
-      return { ...sample, machine: { ...sample.machine, server: { ...nothing, processes } } };
-    });
-    expect(mostTaken(500, used, window, apart)).toBeCloseTo(0.9, 9);
-    expect(mostTaken(1000, used, window, apart)).toBeCloseTo(0.9, 9);
-    expect(mostTaken(2000, used, window, apart)).toBeCloseTo(0.5, 9);
-    expect(mostTaken(500, samples({}, { server: null }), window, apart)).toBe(0);
+  test("is the server's if others had its cores while it waited for them", () => {
+    const used = (waitedSeconds: number) =>
+      samples({ server: { processes: 0.1 } }).map((sample) => {
+        const { server } = sample.machine;
+        // 0.8 s more, in the second that begins at 1 s.
+        const processes = (server?.processes ?? 0) + (sample.atMs > 1000 ? 0.8 : 0);
+        return {
+          ...sample,
+          waitedSeconds: sample.atMs > 1000 ? waitedSeconds : 0,
+          machine: { ...sample.machine, server: { ...nothing, processes } },
+        };
+      });
+    expect(mostTaken(500, used(1), window, apart, 1)).toBeCloseTo(0.9, 9);
+    expect(mostTaken(1000, used(1), window, apart, 1)).toBeCloseTo(0.9, 9);
+    expect(mostTaken(2000, used(1), window, apart, 1)).toBeCloseTo(0.5, 9);
+    // A server that stalls leaves its cores to others.
+    expect(mostTaken(1000, used(0), window, apart, 1)).toBe(0);
+    expect(mostTaken(500, samples({}, { server: null }), window, apart, 1)).toBe(0);
   });
 
   test('is null if the kernel does not count the time', () => {

@@ -9,11 +9,10 @@ import type { LoadPlan } from '../../k6/load-plan.ts';
 import type { LoadResult } from '../../result/load-result.ts';
 import type { Phase } from '../../result/result.ts';
 import { otherBodiesOf } from '../../runner/bodies.ts';
-import { standstillIn } from '../../runner/disturbance.ts';
 import { mergeInstances, byOurClocks, type InstanceEnd } from '../../runner/generators.ts';
 import { expectedOf } from '../../runner/k6-plan.ts';
 import { perRequestOf } from '../../runner/observers/per-request.ts';
-import { Disturbance, RoundFailure } from '../../runner/failures.ts';
+import { RoundFailure } from '../../runner/failures.ts';
 import {
   type Attempt,
   type Plan,
@@ -86,7 +85,7 @@ async function watchCpu(kubectl: Kubectl, pod: string): Promise<() => Promise<nu
 
 /**
  * Loads a variant's server, and removes what the load was made of.
- * @throws RoundFailure, Disturbance: another try may do; UserError; Interrupted
+ * @throws RoundFailure: another try may do; UserError; Interrupted
  */
 export async function loaded(
   options: ClusterOptions,
@@ -213,10 +212,6 @@ async function outcomeOf(
     throw new RoundFailure(
       `no generator had an answer from ${startedServer.origin}${unanswered.errorExample === '' ? '' : ` (${unanswered.errorExample})`}: see whether a NetworkPolicy forbids it`,
     );
-  for (const phase of phases) {
-    const standstill = standstillIn(phase, program, undefined);
-    if (standstill !== undefined) throw new Disturbance(standstill);
-  }
   // Headers and several pages change the size.
   const { requests: mix, bodyBytes } = page;
   const isPlain = mix === undefined && load.headers === undefined && load.method === undefined;

@@ -1,12 +1,9 @@
 // Warnings on how a run went, each with a next step.
-import type { RatioInterval } from '../../analysis/statistics.ts';
-import { counts, effect } from '../../format.ts';
+import { extent, type RatioInterval } from '../../analysis/statistics.ts';
+import { counts, effect, whole } from '../../format.ts';
+import type { DroppedRound, VariantResult } from '../../result/result.ts';
 
 export const warning = {
-  repeated: (round: number, why: string) =>
-    `round ${round} was dropped and repeated as round ${round + 1}: ${why}`,
-  dropped: (round: number, why: string) =>
-    `round ${round} was dropped, and there was no time to repeat it: ${why}`,
   timeOver: (rounds: number, most: number) =>
     `--max-time ended the run after ${rounds} of at most ${most} rounds`,
   alone: (variant: string, why: string) =>
@@ -29,3 +26,29 @@ export const warning = {
   otherBodies: (variant: string) =>
     `${variant}: under load the bodies had another length on average than when the server was started: part of what is seen is theirs`,
 } as const;
+
+/** Returns a sentence on each round that failed, with the requests/s that differed most from those of the rounds that count. */
+export function droppedTexts(
+  dropped: readonly DroppedRound[],
+  variants: readonly VariantResult[],
+): string[] {
+  const numbers = [dropped, variants[0]?.rounds ?? []].flat().map(({ round }) => round);
+  const [, last] = extent(numbers);
+  const failed = dropped.filter(({ counted }) => counted === undefined);
+  return failed.map((round) => {
+    const repeated = round.round < last ? ` and repeated as round ${round.round + 1}` : '';
+    return `round ${round.round} was dropped${repeated}: ${round.why}${figureOf(round, variants)}`;
+  });
+}
+
+function figureOf({ rps }: DroppedRound, variants: readonly VariantResult[]): string {
+  const known = variants.flatMap(({ name, rps: others }) => {
+    const here = rps[name];
+    return here === undefined || others === null ? [] : [{ name, here, others: others.median }];
+  });
+  const distance = ({ here, others }: (typeof known)[number]) => Math.abs(Math.log(here / others));
+  const [farthest] = known.toSorted((a, b) => distance(b) - distance(a));
+  if (farthest === undefined) return '';
+  const { name, here, others } = farthest;
+  return `; ${name} had ${whole(here)} requests/s in it, ${whole(others)} in the others`;
+}
