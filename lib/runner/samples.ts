@@ -234,6 +234,8 @@ export function noiseBetween(
 
 /** Spans begin at so many places of each other's length. */
 const beginsPerSpan = 8;
+/** In a pause a server uses less than this part of its usual CPU time, also if the span is not quite that of the pause. */
+const atRest = 0.25;
 
 /**
  * Returns the greatest share (0 to 1) of the cores that a server can use which the host or others took from it in a span of the window.
@@ -248,12 +250,17 @@ export function mostTaken(
 ): number {
   const usable = Math.min(workers, cores.server);
   const usableSeconds = (spanMs / 1000) * usable;
+  const stepMs = spanMs / beginsPerSpan;
+  const usedPerMs =
+    (valueAt(samples, toMs, cpuOf) - valueAt(samples, fromMs, cpuOf)) / (toMs - fromMs);
   let most = 0;
-  for (let begin = fromMs; begin < toMs; begin += spanMs / beginsPerSpan) {
+  for (let begin = fromMs; begin < toMs; begin += stepMs) {
     const noise = noiseBetween(samples, { fromMs: begin, toMs: begin + spanMs }, cores);
     if (noise === null) return 0;
+    const used = valueAt(samples, begin + spanMs, cpuOf) - valueAt(samples, begin, cpuOf);
+    if (used > atRest * usedPerMs * spanMs) continue;
     // The kernel counts a task's wait when the task runs again.
-    const seenBy = begin + spanMs + longestIntervalMs;
+    const seenBy = begin + spanMs + stepMs;
     const waited = valueAt(samples, seenBy, waitOf) - valueAt(samples, begin, waitOf);
     const others = (noise.serverOthersShare * cores.server) / usable;
     const missed = Math.min(others, waited / usableSeconds);

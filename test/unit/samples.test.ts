@@ -271,7 +271,7 @@ describe('noise', () => {
   });
 
   test("is the server's if others had its cores while it waited for them", () => {
-    const used = (waitedSeconds: number) =>
+    const used = (waitedSeconds: number, cpuPerSecond = 0) =>
       samples({ server: { processes: 0.1 } }).map((sample) => {
         const { server } = sample.machine;
         // 0.8 s more, in the second that begins at 1 s.
@@ -279,12 +279,15 @@ describe('noise', () => {
         return {
           ...sample,
           waitedSeconds: sample.atMs > 1000 ? waitedSeconds : 0,
+          cpuSeconds: (cpuPerSecond * sample.atMs) / 1000,
           machine: { ...sample.machine, server: { ...nothing, processes } },
         };
       });
     expect(mostTaken(500, used(1), window, apart, 1)).toBeCloseTo(0.9, 9);
     expect(mostTaken(1000, used(1), window, apart, 1)).toBeCloseTo(0.9, 9);
     expect(mostTaken(2000, used(1), window, apart, 1)).toBeCloseTo(0.5, 9);
+    // A server that works meanwhile only shares them.
+    expect(mostTaken(1000, used(1, 0.2), window, apart, 1)).toBe(0);
     // A server that stalls leaves its cores to others.
     expect(mostTaken(1000, used(0), window, apart, 1)).toBe(0);
     expect(mostTaken(500, samples({}, { server: null }), window, apart, 1)).toBe(0);
