@@ -1,7 +1,13 @@
 // Turns held against continuous load, which the end of each warm-up is. The method: docs/verdicts.md.
 import type { Phase, Round, VariantResult } from '../result/result.ts';
 import { isFailing, serverCpuSecondsPerResponse, successRatioOf } from './phases.ts';
-import { logRatios, meanInterval, mean, ratioInterval, type RatioInterval } from './statistics.ts';
+import {
+  alphaOf,
+  logRatios,
+  meanInterval,
+  ratioInterval,
+  type RatioInterval,
+} from './statistics.ts';
 
 /** A server whose CPU time per response falls below this share of that of its warm-up's end was not warm. Noise is a tenth at most. */
 const coldBelow = 0.75;
@@ -37,14 +43,12 @@ export function coldCosts(phases: readonly Phase[]): { before: number; after: nu
   return before > 0 && after < coldBelow * before ? { before, after } : undefined;
 }
 
-/** Two sides that alternate differ from continuous load by more than this, surely: turns do not tell the truth of these servers. */
-const differenceMatters = Math.log(1.05);
-/** For the requests/s of a side itself: the machine's noise between warm-up and turns is in it. */
+/** A smaller difference between turns and continuous load may be that of the methods: caches, and how warm a server is. */
+const leastDifference = Math.log(1.03);
+/** For the requests/s of a side itself, which have no interval: the machine's noise between warm-up and turns is in them. */
 const sideMatters = Math.log(1.1);
-/** A pause of the server that takes more than this share of continuous load makes another figure of it. */
-const pauseMatters = 0.1;
-/** Chance that turns which agree with continuous load seem not to, were there no tolerance. */
-const falseAlarms = 0.01;
+/** Chance that turns which agree with continuous load seem not to, at any look, were there no tolerance. */
+const falseAlarms = 0.02;
 
 type Rounds = readonly Pick<Round, 'phases'>[];
 
@@ -68,46 +72,35 @@ export function againstContinuous(rounds: Rounds): RatioInterval | undefined {
 
 /**
  * The variant whose requests/s in turns surely differ from those of continuous load, and how; undefined if none does. Looked at is each
- * side, and how much more than the first one each other side differs: a verdict is about that.
+ * side, and how much more than the first one each other side differs: a verdict is about that. What the interval of the ratio in turns
+ * holds is tolerated.
  * @param sides of a group, with at least two rounds
+ * @param share of the chance of a false alarm that this look has, 0 to 1
  */
 export function turnsDisagree(
   sides: readonly Pick<VariantResult, 'name' | 'rounds'>[],
+  share = 1,
 ): { name: string; ratio: RatioInterval } | undefined {
+  const alpha = falseAlarms * share;
   const known = sides.flatMap(({ name, rounds }) => {
     const both = bothOf(rounds);
     if (both === undefined) return [];
-    const tolerated = toleratedForPauses(rounds);
-    return [{ name, logs: logRatios(...both), ratio: ratioInterval(...both), tolerated }];
+    return [{ name, rps: both[1], logs: logRatios(...both), ratio: ratioInterval(...both) }];
   });
-  const differing = known.find(({ logs, tolerated }) => isBeyond(sideMatters + tolerated, logs));
+  const isBeyond = ({ middle, half }: ReturnType<typeof meanInterval>) =>
+    Math.abs(middle) - half > sideMatters;
+  const differing = known.find(({ logs }) => isBeyond(meanInterval(logs, alpha)));
   if (differing !== undefined) return differing;
   const [first, ...others] = known;
   for (const other of others) {
-    const differences = other.logs.map((log, round) => log - (first?.logs[round] as number));
-    const tolerated = other.tolerated + (first?.tolerated ?? 0);
-    if (first !== undefined && isBeyond(differenceMatters + tolerated, differences))
+    if (first === undefined) break;
+    const differences = other.logs.map((log, round) => log - (first.logs[round] as number));
+    const { middle, half } = meanInterval(differences, alpha);
+    const inTurns = meanInterval(logRatios(first.rps, other.rps), alphaOf());
+    if (Math.abs(middle) > Math.max(half, inTurns.half, leastDifference))
       return isFarther(first.ratio, other.ratio) ? first : other;
   }
   return undefined;
-}
-
-/**
- * What a server's longest pause makes of continuous load, as the logarithm of a ratio. That window is short: it may have a pause too many,
- * or none, and with a server that pauses at regular times so in each round.
- */
-function toleratedForPauses(rounds: Rounds): number {
-  const shares = rounds.flatMap(({ phases: [first] }) => {
-    const seconds = first?.continuous?.seconds ?? 0;
-    return first === undefined || seconds === 0 ? [] : [first.longestGapMs / 1000 / seconds];
-  });
-  const share = shares.length === 0 ? 0 : mean(shares);
-  return share > pauseMatters ? Math.log1p(share) : 0;
-}
-
-function isBeyond(matters: number, logs: readonly number[]): boolean {
-  const { middle, half } = meanInterval(logs, falseAlarms);
-  return Math.abs(middle) - half > matters;
 }
 
 /** Whether a ratio is farther from 1 than another one. */

@@ -47,3 +47,8 @@ export function alphaAt(looks: readonly Look[], rounds: number, comparisons: num
   if (comparisons <= 1) return nextLook.alpha;
   return nextLook.alpha * (alphaOf(comparisons) / total(looks, ({ alpha }) => alpha));
 }
+
+/** The share of a run's chance of error that the look after so many rounds has, 0 to 1. */
+export function shareAt(looks: readonly Look[], rounds: number): number {
+  return alphaAt(looks, rounds, 1) / total(looks, ({ alpha }) => alpha);
+}

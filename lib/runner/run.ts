@@ -2,6 +2,7 @@
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { turnsDisagree } from '../analysis/continuous.ts';
+import { shareAt } from '../analysis/looks.ts';
 import { roundRps } from '../analysis/phases.ts';
 import { minimumRounds } from '../analysis/statistics.ts';
 import { unsettled } from '../analysis/verdict.ts';
@@ -411,7 +412,10 @@ class Rounds {
     const { variants } = this.#resultNow('partial');
     for (const { sides } of this.#groups) {
       const names = new Set(sides.map(({ variant }) => variant.name));
-      const disagreement = turnsDisagree(variants.filter(({ name }) => names.has(name)));
+      const disagreement = turnsDisagree(
+        variants.filter(({ name }) => names.has(name)),
+        shareAt(this.#plan.looks, this.#kept.length),
+      );
       if (disagreement === undefined) continue;
       if (this.#timeIsOver(0, minimumRounds)) {
         this.#notes.add(warning.turnsDiffer(disagreement.name, disagreement.ratio));

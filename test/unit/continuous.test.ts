@@ -1,8 +1,11 @@
 // Turns compared with continuous load.
 import { expect, test } from 'vitest';
 import { againstContinuous, coldCosts, turnsDisagree } from '../../lib/analysis/continuous.ts';
+import { shareAt, usualLooks } from '../../lib/analysis/looks.ts';
+import { uniform } from '../../lib/random.ts';
 import type { Phase } from '../../lib/result/result.ts';
 import { answers, continuousEnd, phase } from '../fixtures/phase.ts';
+import { frequency, normal } from '../fixtures/random.ts';
 
 const inTurns = (rps: number, continuousRps: number, more: Partial<Phase> = {}) =>
   phase({
@@ -97,12 +100,36 @@ test('turns disagree only beyond the tolerance and the noise', () => {
   expect([turnsDisagree([gains]), turnsDisagree([steady, noisy])]).toEqual([undefined, undefined]);
 });
 
-test('a pause of the server that continuous load may have lacked by chance is tolerated', () => {
-  const steady = side('a', ...[1, 2, 3, 4].map(() => inTurns(1000, 1000)));
-  // 100 ms of the 200 ms of continuous load.
-  const pausing = (rps: number) =>
-    side('b', ...[1, 2, 3, 4].map(() => inTurns(rps, 1000, { longestGapMs: 100 })));
-  expect(turnsDisagree([steady, pausing(790)])).toBeUndefined();
-  expect(turnsDisagree([steady, pausing(1490)])).toBeUndefined();
-  expect(turnsDisagree([steady, pausing(2000)])).toMatchObject({ name: 'b' });
+/**
+ * What the ratio of nginx's two sides in turns differed by from that in 0.23 s of continuous load, in the rounds of a run on a quiet
+ * machine, less their mean. Two of ten have one side that was slow in its warm-up.
+ */
+const seen = [0.125, -0.063, -0.014, -0.099, 0.139, -0.052, -0.014, 0.001, 0.009, -0.027];
+/** Standard deviation of the ratio in turns, between rounds. */
+const noiseInTurns = 0.012;
+
+/** Share of the runs of up to 10 rounds in which a bias of the second side in turns is noticed, at any look. */
+function noticed(bias: number, seed: number, longer = 1): number {
+  const random = uniform(seed);
+  const drawn = () => seen[Math.floor(random() * seen.length)] as number;
+  const phaseOfRound = () => {
+    const ratio = Math.exp(noiseInTurns * normal(random));
+    const slow = drawn() * (random() < 0.5 ? 1 : -1);
+    return inTurns(1000 * ratio * bias, 1000 * ratio * Math.exp(slow / Math.sqrt(longer)));
+  };
+  return frequency(1000, () => {
+    const phases = Array.from({ length: 10 }, phaseOfRound);
+    return usualLooks.some(({ rounds }) => {
+      const b = phases.slice(0, rounds);
+      const a = b.map(() => inTurns(1000, 1000));
+      return turnsDisagree([side('a', ...a), side('b', ...b)], shareAt(usualLooks, rounds));
+    });
+  });
+}
+
+test('a bias of 8 % in turns is noticed, and unbiased turns have few false alarms', () => {
+  expect(noticed(1.08, 1)).toBeGreaterThan(0.6);
+  // With half as much more of continuous load, if its noise is white.
+  expect(noticed(1.08, 1, 1.5)).toBeGreaterThan(0.8);
+  expect(noticed(1, 2)).toBeLessThan(0.02);
 });
