@@ -43,6 +43,8 @@ import { serverFiguresOf } from '../result/server-metrics.ts';
 interface Known {
   kept: readonly KeptRound[];
   dropped?: readonly DroppedRound[];
+  /** Number of rounds begun. */
+  attempts?: number;
   notes: readonly string[];
   /** What differs in the answers to a log's requests, unless the scenario's footnotes say so. */
   lines: readonly string[];
@@ -62,7 +64,7 @@ export function buildResult(
   state: Result['state'],
 ): Result {
   const { scenario } = plan;
-  const { dropped = [] } = known;
+  const { dropped = [], attempts = 0 } = known;
   const measured = plan.shown.map((variant) => measuredVariant(plan, variant, known));
   const facts = {
     serverCores: plan.cores.serverCpus.length,
@@ -108,7 +110,7 @@ export function buildResult(
     noiseFloor,
     kernelSettings: kernelSettings(plan, known),
     integrity: sink === null ? null : totalIntegrity(known.kept),
-    warnings: [...warnings, ...droppedTexts(dropped, variants), ...known.notes],
+    warnings: [...warnings, ...droppedTexts(dropped, variants, attempts), ...known.notes],
     footnotes: [...(scenario.footnotes ?? []), ...known.lines, ...addressNotes(plan)],
   };
 }

@@ -214,6 +214,7 @@ class Rounds {
     const known = {
       kept: this.#kept,
       dropped: this.#dropped,
+      attempts: this.#attempts,
       notes: [...this.#notes],
       unfinished: this.#steps,
       lines: this.#answerLines(),

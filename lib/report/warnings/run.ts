@@ -1,5 +1,5 @@
 // Warnings on how a run went, each with a next step.
-import { extent, type RatioInterval } from '../../analysis/statistics.ts';
+import type { RatioInterval } from '../../analysis/statistics.ts';
 import { counts, effect, whole } from '../../format.ts';
 import type { DroppedRound, VariantResult } from '../../result/result.ts';
 
@@ -27,16 +27,15 @@ export const warning = {
     `${variant}: under load the bodies had another length on average than when the server was started: part of what is seen is theirs`,
 } as const;
 
-/** Returns a sentence on each round that failed, with the requests/s that differed most from those of the rounds that count. */
+/** Returns a sentence on each round that failed, with the requests/s that differed most from those of the rounds that count. @param attempts rounds begun */
 export function droppedTexts(
   dropped: readonly DroppedRound[],
   variants: readonly VariantResult[],
+  attempts: number,
 ): string[] {
-  const numbers = [dropped, variants[0]?.rounds ?? []].flat().map(({ round }) => round);
-  const [, last] = extent(numbers);
   const failed = dropped.filter(({ counted }) => counted === undefined);
   return failed.map((round) => {
-    const repeated = round.round < last ? ` and repeated as round ${round.round + 1}` : '';
+    const repeated = round.round < attempts ? ` and repeated as round ${round.round + 1}` : '';
     return `round ${round.round} was dropped${repeated}: ${round.why}${figureOf(round, variants)}`;
   });
 }
