@@ -167,10 +167,15 @@ func summary(r engine.Result) map[string]any {
 		queueGrowth = map[string]any{"perSecond": g.PerSecond, "standardError": g.StandardError}
 	}
 	if cpu := r.ServerCPU; cpu != nil {
+		var waits any
+		if w := cpu.Cores.Waits; w != nil {
+			waits = map[string]any{"server": w.Server, "generator": w.Generator}
+		}
 		serverCPU = map[string]any{
 			"seconds": cpu.Seconds, "idleShare": cpu.IdleShare,
 			"cores": map[string]any{
 				"seconds": cpu.Cores.Seconds, "processes": cpu.Cores.Processes, "interrupts": cpu.Cores.Interrupts, "servers": cpu.Cores.Servers,
+				"stolen": cpu.Cores.Stolen, "waits": waits,
 			},
 		}
 	}

@@ -1,7 +1,6 @@
 // Disturbances from outside that one side of a comparison had and the other had not.
 import type { Phase, VariantResult } from '../result/result.ts';
-import { othersMatter } from './limit.ts';
-import { mean, meanInterval, minimumRounds, total, type RatioInterval } from './statistics.ts';
+import { mean, meanInterval, minimumRounds, total } from './statistics.ts';
 
 type Measured = Pick<VariantResult, 'name' | 'rounds'>;
 
@@ -13,8 +12,6 @@ export interface OneSided {
   /** The shares of their time, 0 to 1. */
   share: number;
   otherShare: number;
-  /** How far it may have moved the ratio of requests/s, variant to baseline: from `[0]` to `[1]` times the true one. */
-  moved: readonly [number, number];
 }
 
 /** The disturbance from outside that slowed one of two variants; undefined if none did. */
@@ -22,17 +19,9 @@ export function oneSided(baseline: Measured, variant: Measured): OneSided | unde
   return (
     oneStopped(baseline, variant) ??
     oneStopped(variant, baseline) ??
-    oneStarved(baseline, variant, (factor) => [1, factor]) ??
-    oneStarved(variant, baseline, (factor) => [1 / factor, 1])
+    oneStarved(baseline, variant) ??
+    oneStarved(variant, baseline)
   );
-}
-
-/** Whether an interval of a ratio could be that of equal servers without the disturbance. */
-export function mayExplain(
-  { moved: [low, high] }: OneSided,
-  interval: RatioInterval['interval'],
-): boolean {
-  return interval[0] / high <= 1 && interval[1] / low >= 1;
 }
 
 /** A server is never stopped by chance: this difference is twice the tolerance of `same`. */
@@ -52,41 +41,47 @@ function oneStopped(more: Measured, less: Measured): OneSided | undefined {
     other: less.name,
     share: mean(stopped),
     otherShare: mean(other),
-    // Nothing is known of a server that is stopped by turns.
-    moved: [0, Infinity],
   };
 }
 
-/** Chance of calling waits one-sided that are not. */
-const falseWaits = 0.05;
+/**
+ * Chance of calling waits one-sided that are not. A side that starves takes fewer requests at a time as well, so a ratio is off by up to
+ * twice as much as the time that was left: with this chance even that is within the interval, where the difference is within chance.
+ */
+const falseWaits = 0.3;
+/**
+ * One variant had this share less of the time that the other had: it moves a ratio by as much as the tolerance of `same`.
+ */
+const waitsMatter = 0.01;
+/** A side that waited all the time is taken to have had this share of it. */
+const leastLeft = 0.01;
+/** ln of the share of its time that a side had, since ratios are judged by their logarithms. */
+const leftOf = (waits: number): number => Math.log(Math.max(leastLeft, 1 - waits));
 
-/** @param more the variant that may have waited more for cores that others used @param movedBy what a loss by this factor does */
-function oneStarved(
-  more: Measured,
-  less: Measured,
-  movedBy: (factor: number) => OneSided['moved'],
-): OneSided | undefined {
+/** @param more the variant that may have waited more for cores that others used */
+function oneStarved(more: Measured, less: Measured): OneSided | undefined {
   const [waits, otherWaits] = [byRound(more, ofWaits), byRound(less, ofWaits)];
-  const uses = differencesOf(byRound(more, ofOthers), byRound(less, ofOthers));
+  const [held, otherHeld] = [byRound(more, ofServerWaits), byRound(less, ofServerWaits)];
   const waited = byRound(more, ({ waitedShare }) => waitedShare);
-  const differences = differencesOf(waits, otherWaits).map((difference, round) => {
-    const byItself = (waited[round] as number) > (waits[round] as number);
+  const used = byRound(more, ofOthers);
+  const uses = differencesOf(used, byRound(less, ofOthers));
+  const ofServer = differencesOf(held, otherHeld);
+  const differences = uses.map((use, round) => {
+    const byItself = (waited[round] as number) > (used[round] as number);
     // The server's tasks also waited for each other, and other programs may only have used spare time. So their usage must differ
     // between the sides as well.
-    return byItself ? Math.min(difference, uses[round] as number) : difference;
+    const tooMuch = byItself ? Math.max(0, (ofServer[round] as number) - use) : 0;
+    return leftOf(otherWaits[round] as number) - leftOf((waits[round] as number) - tooMuch);
   });
   if (differences.length < minimumRounds) return undefined;
   const { middle, half } = meanInterval(differences, falseWaits);
-  if (middle < othersMatter || middle <= half) return undefined;
-  const [share, otherShare] = [mean(waits), mean(otherWaits)];
+  if (middle < waitsMatter || middle <= half) return undefined;
   return {
     kind: 'starved',
     name: more.name,
     other: less.name,
-    share,
-    otherShare,
-    // Twice as much as the shares say, which are samples.
-    moved: movedBy(((1 - otherShare) / Math.max(0.01, 1 - share)) ** 2),
+    share: mean(waits),
+    otherShare: mean(otherWaits),
   };
 }
 
@@ -95,8 +90,11 @@ type ShareOf = (phase: Phase) => number | undefined;
 const ofStops: ShareOf = ({ stoppedShare }) => stoppedShare;
 const ofOthers: ShareOf = ({ othersShare }) => othersShare;
 /** Tasks of one server wait for each other too: no more than others' use counts. */
-const ofWaits: ShareOf = ({ waitedShare = NaN, othersShare = NaN }) =>
+const ofServerWaits: ShareOf = ({ waitedShare = NaN, othersShare = NaN }) =>
   Math.min(1, waitedShare, othersShare);
+/** With the generator's wait, which leaves the server idle. */
+const ofWaits: ShareOf = (phase) =>
+  Math.min(1, (ofServerWaits(phase) ?? NaN) + (phase.generatorWaitedShare ?? 0));
 
 /** A share in each round; empty if it is unknown in one. */
 function byRound({ rounds }: Measured, shareOf: ShareOf): number[] {

@@ -25,7 +25,7 @@ import {
 } from './limit.ts';
 import { alphaAt, type Look } from './looks.ts';
 import { isLatency, judgedBy, metrics } from './metrics.ts';
-import { mayExplain, oneSided } from './one-sided.ts';
+import { oneSided, type OneSided } from './one-sided.ts';
 import { alsoLoadedBy, isFailing, otherCpusOf } from './phases.ts';
 import { dependenceOf, falseHolds, outliersOf, roundsToDecide, swayingRound } from './rounds.ts';
 import {
@@ -35,7 +35,6 @@ import {
   meanInterval,
   minimumRounds,
   ratioInterval,
-  type RatioInterval,
 } from './statistics.ts';
 
 /** All variants that were run have the same rounds in the same order. */
@@ -347,9 +346,8 @@ function obstacle(pair: Pair, metric: Metric, { serverCores, control }: Rules): 
   if (ofLatency && stalled !== undefined)
     return { kind: 'stalled', name: stalled.name, share: shareStalled(stalled) };
   if (figuresOf(pair, metric) === null) return { kind: 'noFigures', metric, inLog };
-  // It does not change the CPU time of a response.
-  const disturbance = metrics[metric].isOfSpeed ? oneSided(baseline, variant) : undefined;
-  if (disturbance !== undefined && (ofLatency || mayExplain(disturbance, roughly(pair, metric))))
+  const disturbance = oneSided(baseline, variant);
+  if (disturbance !== undefined && changes(disturbance, metric))
     return { kind: 'oneSided', disturbance };
   if (serverCores < needsServerCores) return { kind: 'needsCores', needed: needsServerCores };
   if (baseline.setup === variant.setup && !control) {
@@ -364,10 +362,9 @@ function obstacle(pair: Pair, metric: Metric, { serverCores, control }: Rules): 
     : null;
 }
 
-/** The interval of a ratio before it is known how many comparisons share the chance of error. */
-function roughly(pair: Pair, metric: Metric): RatioInterval['interval'] {
-  const figures = figuresOf(pair, metric);
-  return figures === null ? [0, Infinity] : ratioInterval(...figures, 0.01).interval;
+/** Whether a metric depends on it. A server that starves takes fewer requests at a time, which costs more CPU time for each. */
+function changes({ kind }: OneSided, metric: Metric): boolean {
+  return metrics[metric].isOfSpeed || (metric === 'cpu' && kind === 'starved');
 }
 
 /** The side whose generator was the limit, if it could change the verdict. */

@@ -87,7 +87,7 @@ export const strangerText = (by: string): string => by || 'another program';
 /** What disturbed one variant more than the other. */
 export function oneSidedText({ kind, name, other, share, otherShare }: OneSided): string {
   if (kind === 'starved')
-    return `${name} waited in ${percent(share)} of its time for cores that another program used, ${other} in ${percent(otherShare)}`;
+    return `${name} waited ${percent(share)} of its turns for cores that other programs used, ${other} ${percent(otherShare)}`;
   const also = otherShare === 0 ? '' : `, ${other} in ${percent(otherShare)}`;
   return `${name} was stopped in ${percent(share)} of its time${also}`;
 }
@@ -95,7 +95,7 @@ export function oneSidedText({ kind, name, other, share, otherShare }: OneSided)
 /** What to do about it. */
 export const remedies: Readonly<Record<OneSided['kind'], string>> = {
   stopped: 'find what stops it (SIGSTOP, a debugger)',
-  starved: 'end that program',
+  starved: 'end what else runs on this machine',
 };
 
 function disagreementText({ less, more, share, isTaken }: Disagreement): string {

@@ -183,12 +183,21 @@ export interface LoadResult extends v.InferOutput<typeof loadResult> {
   /**
    * CPU time of the processes in SideOptions.cpuOf; null without them. `seconds` in the side's turns, ramps and drains included;
    * `idleShare` in cores, during the turns of others (0 for a side without turns). `cores`: CPU seconds of all processes, of
-   * interrupts and of all sides' servers, on its cores in its turns, which took `seconds`; all 0 if unknown.
+   * interrupts and of all sides' servers, and what the host took, on its cores in its turns, which took `seconds`; all 0 if unknown.
+   * `waits`: seconds in which threads waited for a core, summed over the server's and the mean of the generator's, with what the host
+   * took of its cores; null if unknown.
    */
   serverCpu?: {
     seconds: number;
     idleShare: number;
-    cores: { seconds: number; processes: number; interrupts: number; servers: number };
+    cores: {
+      seconds: number;
+      processes: number;
+      interrupts: number;
+      servers: number;
+      stolen: number;
+      waits: { server: number; generator: number } | null;
+    };
   } | null;
   /** Of the same processes at the window's end, as memoryBytes of a round; null if unknown. */
   serverMemoryBytes?: number | null;

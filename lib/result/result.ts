@@ -102,8 +102,13 @@ const phase = open({
   idleCpuShare: orElse(orNull(figure), null),
   /** The wait of the server's tasks for a core in its turns, as a share of the cores that it can use; absent if unknown. */
   waitedShare: optional(figure),
-  /** The use of these cores by other programs in its turns; absent if unknown or if it may be a backend's. */
+  /** The use of these cores by other programs and the host in its turns; absent if unknown or if it may be a backend's. */
   othersShare: optional(figure),
+  /**
+   * The wait of the generator's threads for cores that other programs or the host used, as a share of the side's turns and no more than
+   * the server had time left; absent if unknown.
+   */
+  generatorWaitedShare: optional(figure),
   /** Share of the samples in which a process of the server was stopped; absent if unknown. */
   stoppedShare: optional(figure),
   /** `counterNames` are absent where the server was not started on this machine. */

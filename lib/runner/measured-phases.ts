@@ -27,21 +27,14 @@ import type { Measurement } from './under-load.ts';
  * @param othersAreKnown the use of the server's cores by others can be told from the sides' own
  */
 export function phasesOf(
-  {
-    results,
-    samples,
-    ofServer,
-    enclosed,
-    perRequest,
-    acceptQueue,
-    alsoLoadedBy,
-    otherCpus,
-  }: Measurement,
+  measurement: Measurement,
   planned: PlannedVariant,
   { cores }: Plan,
   server: RunningServer,
   othersAreKnown: boolean,
 ): Phase[] {
+  const { results, samples, ofServer, enclosed, perRequest, acceptQueue } = measurement;
+  const { alsoLoadedBy, otherCpus } = measurement;
   const counts: NoiseCores = {
     server: cores.serverCpus.length,
     generator: cores.generatorHosts === undefined ? cores.generatorCpus.length : 0,
@@ -51,7 +44,7 @@ export function phasesOf(
   };
   const knownOfServer = {
     workers: server.workers,
-    backendsAreKnown: isConfigured(planned.variant.server),
+    backendsAreKnown: isConfigured(planned.variant.server) || !measurement.mayHaveBackends,
   };
   return results.map((loaded) => {
     const { serverCpu = null, serverMemoryBytes: __, wire: _, ...result } = loaded;

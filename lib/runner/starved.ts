@@ -26,9 +26,9 @@ export function stoppedShareOf(
 const littleUpstream = 0.01;
 
 /**
- * Returns how long a server's tasks waited for its cores during its turns, including waits for each other, and how long other
- * programs used these cores. Both are absent if unknown or if the generator uses these cores too; the use by others is absent if it
- * cannot be distinguished from a backend's.
+ * Returns how long a server's tasks waited for its cores during its turns, including waits for each other, how long other programs and
+ * the host used these cores, and how long the generator waited while the server had time left. All are absent if unknown or if the
+ * generator uses these cores too; the last two are absent if other programs cannot be distinguished from a backend.
  * @param backendsAreKnown a wait for a backend does not look like a wait for another program
  */
 export function waitsOf(
@@ -38,17 +38,26 @@ export function waitsOf(
   noise: Noise,
   cores: NoiseCores,
   { workers, backendsAreKnown }: { workers: number; backendsAreKnown: boolean },
-): Pick<Phase, 'waitedShare' | 'othersShare'> {
+): Pick<Phase, 'waitedShare' | 'othersShare' | 'generatorWaitedShare'> {
   const others = cores.shared ? undefined : othersIn(result, noise, cores);
   if (others === undefined) return {};
-  const waited = valueAt(samples, toMs, waitOf) - valueAt(samples, fromMs, waitOf);
-  const usable = others.seconds * Math.min(workers, cores.server);
+  const { seconds, stolen, waits } = others;
+  const sampled = valueAt(samples, toMs, waitOf) - valueAt(samples, fromMs, waitOf);
+  const usable = seconds * Math.min(workers, cores.server);
+  const waitedShare = (Math.max(0, waits?.server ?? sampled) + stolen) / usable;
   const { upstreamShare = 0 } = noise;
-  const areApart = backendsAreKnown && upstreamShare !== null && upstreamShare <= littleUpstream;
-  return {
-    waitedShare: Math.max(0, waited) / usable,
-    ...(areApart && { othersShare: Math.max(0, others.cpuSeconds) / usable }),
-  };
+  if (!backendsAreKnown || upstreamShare === null || upstreamShare > littleUpstream)
+    return { waitedShare };
+  const othersShare = (Math.max(0, others.cpuSeconds) + stolen) / usable;
+  if (waits === null) return { waitedShare, othersShare };
+  const usedShare = (result.serverCpu?.seconds ?? 0) / usable + Math.min(waitedShare, othersShare);
+  const ofGenerator = noise.generatorOthersShare + noise.generatorStealShare;
+  const generatorWaitedShare = Math.min(
+    waits.generator / seconds,
+    Math.max(0, 1 - usedShare),
+    ofGenerator,
+  );
+  return { waitedShare, othersShare, generatorWaitedShare };
 }
 
 /** CPU seconds of others on the server's cores in its turns, which took `seconds`; undefined if they are not known. */
@@ -57,10 +66,17 @@ function othersIn(result: LoadResult, { serverOthersShare }: Noise, cores: Noise
     return {
       seconds: result.seconds,
       cpuSeconds: serverOthersShare * result.seconds * cores.server,
+      stolen: 0,
+      waits: null,
     };
   const used = result.serverCpu?.cores;
   if (used === undefined || used.seconds === 0) return undefined;
-  const { seconds, servers } = used;
+  const { seconds, servers, stolen, waits } = used;
   // Work of servers without load has a separate warning.
-  return { seconds, cpuSeconds: othersOn(used, servers, seconds * cores.server, cores) };
+  return {
+    seconds,
+    cpuSeconds: othersOn(used, servers, seconds * cores.server, cores),
+    stolen,
+    waits,
+  };
 }

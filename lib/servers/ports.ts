@@ -163,6 +163,30 @@ export function listeningSockets(folder: string): Listening[] {
     });
 }
 
+/**
+ * Whether processes of one network namespace have connections that they opened, such as to a database; also if that cannot be seen. A
+ * connection to a process of their own over a unix socket looks the same.
+ */
+export function connectsOut(pids: readonly (number | string)[]): boolean {
+  const inodes = new Set(pids.flatMap((pid) => socketsOf(`/proc/${pid}`)));
+  if (inodes.size === 0) return true;
+  const folder = `/proc/${pids[0]}/net`;
+  const own = new Set(listeningOf(pids).map(({ port }) => port));
+  const linesOf = (list: string) => textOf(`${folder}/${list}`).split('\n');
+  const [established, connected] = ['01', '03'];
+  return (
+    ['tcp', 'tcp6'].flatMap(linesOf).some((line) => {
+      const [, local = '', , state, , , , , , inode = ''] = line.trim().split(/\s+/);
+      const port = parseInt(local.split(':')[1] ?? '', 16);
+      return state === established && inodes.has(inode) && !own.has(port);
+    }) ||
+    linesOf('unix').some((line) => {
+      const [, , , , , state, inode = ''] = line.split(/\s+/);
+      return state === connected && inodes.has(inode);
+    })
+  );
+}
+
 /** The kernel writes an address as 32-bit words in its own byte order. */
 function addressText(hex: string): string {
   const bytes = Buffer.from(hex, 'hex').swap32();

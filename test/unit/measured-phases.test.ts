@@ -9,7 +9,7 @@ import type { ServerSample } from '../../lib/servers/usage.ts';
 import { latency, phase } from '../fixtures/phase.ts';
 import { hereAndThere, planOf, scenarioOf } from '../fixtures/plan.ts';
 
-const unknown = { seconds: 0, processes: 0, interrupts: 0, servers: 0 };
+const unknown = { seconds: 0, processes: 0, interrupts: 0, servers: 0, stolen: 0, waits: null };
 const plan = planOf(scenarioOf(hereAndThere));
 
 /** CPU figures of a phase with 1000 responses. `made` counts the responses in all turns; the samples show 4 s of CPU time. */

@@ -8,13 +8,19 @@ import { second, variant } from '../fixtures/comparison.ts';
 import { phase } from '../fixtures/phase.ts';
 import { facts } from '../fixtures/result.ts';
 
-type Shares = Pick<Phase, 'waitedShare' | 'othersShare' | 'stoppedShare' | 'alsoLoadedBy'>;
+type Shares = Pick<
+  Phase,
+  'waitedShare' | 'othersShare' | 'generatorWaitedShare' | 'stoppedShare' | 'alsoLoadedBy'
+>;
 
 const none: Shares[] = [{}, {}, {}, {}];
 const stops = (...shares: number[]): Shares[] => shares.map((stoppedShare) => ({ stoppedShare }));
 /** Other processes used the cores only while the server waited for them. */
 const waits = (...shares: number[]): Shares[] =>
   shares.map((share) => ({ waitedShare: share, othersShare: share }));
+/** Other processes used the generator's cores, and the server was idle meanwhile. */
+const idles = (...shares: number[]): Shares[] =>
+  shares.map((generatorWaitedShare) => ({ waitedShare: 0, othersShare: 0, generatorWaitedShare }));
 /** Other processes used the cores for half of the time. */
 const waitsForHalf = (...shares: number[]): Shares[] =>
   shares.map((waitedShare) => ({ waitedShare, othersShare: 0.5 }));
@@ -40,10 +46,12 @@ test.each<[string, Shares[], Shares[]]>([
   ['only one side is known', none, stops(0.3, 0.3, 0.3, 0.3)],
   ['both were stopped alike', stops(0.3, 0.2, 0.4, 0.3), stops(0.31, 0.2, 0.4, 0.3)],
   ['one was stopped once, which makes an outlier', stops(0, 0, 0, 0), stops(0, 0.9, 0, 0)],
-  ['both waited alike', waits(0.5, 0.4, 0.6, 0.5), waits(0.52, 0.43, 0.6, 0.55)],
-  ['one waited a little more', waits(0, 0, 0, 0), waits(0.04, 0.04, 0.05, 0.04)],
+  ['both waited alike', waits(0.5, 0.4, 0.6, 0.5), waits(0.5, 0.41, 0.6, 0.49)],
+  ['one waited a little more', waits(0, 0, 0, 0), waits(0.008, 0.01, 0.009, 0.01)],
+  ['both were idle alike', idles(0.3, 0.4, 0.2, 0.3), idles(0.31, 0.39, 0.21, 0.3)],
+  ['one waited more by chance', waits(0.1, 0.02, 0, 0), waits(0, 0.1, 0.2, 0)],
   ['one waited in one round', waits(0, 0, 0, 0), waits(0, 0.6, 0, 0)],
-  ['tasks of one waited for each other', waits(0, 0.01, 0, 0), ofManyTasks(0.01, 0.02, 0, 0.02)],
+  ['tasks of one waited for each other', waits(0, 0.01, 0, 0), ofManyTasks(0.01, 0.01, 0, 0.01)],
   [
     'others used the cores of both alike, and one left them time',
     waitsForHalf(0.4, 0.4, 0.41, 0.4),
@@ -92,46 +100,50 @@ test.each<[string, Shares[], Shares[], string, RegExp]>([
     'others had the cores of one side',
     waits(0.01, 0.01, 0.02, 0),
     waits(0.12, 0.11, 0.13, 0.12),
-    'b waited in 12 % of its time for cores that another program used, a in 1.0 %',
-    /^b waited in 12 % .*, so .* do not compare: end that program, and run again$/,
+    'b waited 12 % of its turns for cores that other programs used, a 1.0 %',
+    /^b waited 12 % .*, so requests.s, latency and CPU per request of b and a do not compare: end what else runs on this machine, and run again$/,
   ],
   [
     'one side waited while others used the cores of both alike',
     waitsForHalf(0.1, 0.12, 0.1, 0.08),
     waitsForHalf(0.2, 0.25, 0.2, 0.15),
-    'b waited in 20 % of its time for cores that another program used, a in 10 %',
-    /^b waited in 20 % /,
-  ],
-  [
-    'others had the cores of a side with many tasks',
-    waits(0.01, 0.01, 0.02, 0),
-    ofManyTasks(0.12, 0.11, 0.13, 0.12),
-    'b waited in 12 % of its time for cores that another program used, a in 1.0 %',
-    /^b waited in 12 % /,
-  ],
-])('there is no verdict if %s', (_, ofA, ofB, why, note) => {
-  const warnings = [expect.stringMatching(note)];
-  expect(judged(ofA, ofB)).toEqual({ verdict: 'none', why, warnings });
-  // CPU time per response is not affected.
-  expect(judged(ofA, ofB, { metric: 'cpu' }).verdict).not.toBe('none');
-});
-
-test.each<[string, Shares[], Shares[], RegExp]>([
-  [
-    'its wait is too short for the difference',
-    waits(0.01, 0.01, 0.02, 0),
-    waits(0.07, 0.07, 0.08, 0.07),
-    /^b waited in 7.3 % .*, so the difference of b and a is not as large as measured, and too large to/,
+    'b waited 20 % of its turns for cores that other programs used, a 10 %',
+    /^b waited 20 % /,
   ],
   [
     'the side that makes more waited more',
     waits(0.3, 0.3, 0.32, 0.3),
     waits(0.01, 0.01, 0.02, 0),
-    /^a waited in 31 % /,
+    'a waited 31 % of its turns for cores that other programs used, b 1.0 %',
+    /^a waited 31 % /,
   ],
-])('there is a verdict with a note if %s', (_, ofA, ofB, note) => {
-  const { verdict, warnings } = judged(ofA, ofB);
-  expect([verdict, warnings]).toEqual(['slower', [expect.stringMatching(note)]]);
+  [
+    'others had the cores of the generator, and one side was idle meanwhile',
+    idles(0.1, 0.12, 0.1, 0.08),
+    idles(0.4, 0.42, 0.38, 0.4),
+    'b waited 40 % of its turns for cores that other programs used, a 10 %',
+    /^b waited 40 % /,
+  ],
+  [
+    'both had little time left, and one half as much',
+    waits(0.92, 0.91, 0.92, 0.92),
+    waits(0.96, 0.955, 0.96, 0.96),
+    'b waited 96 % of its turns for cores that other programs used, a 92 %',
+    /^b waited 96 % /,
+  ],
+  [
+    'others had the cores of a side with many tasks',
+    waits(0.01, 0.01, 0.02, 0),
+    ofManyTasks(0.12, 0.11, 0.13, 0.12),
+    'b waited 12 % of its turns for cores that other programs used, a 1.0 %',
+    /^b waited 12 % /,
+  ],
+])('there is no verdict if %s', (_, ofA, ofB, why, note) => {
+  const warnings = [expect.stringMatching(note)];
+  expect(judged(ofA, ofB)).toEqual({ verdict: 'none', why, warnings });
+  // A stop does not change the CPU time of a response.
+  const isStarved = why.includes('waited');
+  expect(judged(ofA, ofB, { metric: 'cpu' }).verdict === 'none').toBe(isStarved);
 });
 
 describe('waitsOf', () => {
@@ -156,10 +168,13 @@ describe('waitsOf', () => {
   const samples = [0, 4000].map(
     (atMs) => ({ atMs, waitedSeconds: atMs / 20_000 }) as unknown as UsageSample,
   );
-  type Expected = [waited?: number, others?: number];
-  const near = ([waited, others]: Expected) => ({
+  type Expected = [waited?: number, others?: number, generatorWaited?: number];
+  const near = ([waited, others, generatorWaited]: Expected) => ({
     ...(waited !== undefined && { waitedShare: expect.closeTo(waited, 9) }),
     ...(others !== undefined && { othersShare: expect.closeTo(others, 9) }),
+    ...(generatorWaited !== undefined && {
+      generatorWaitedShare: expect.closeTo(generatorWaited, 9),
+    }),
   });
 
   interface Seen {
@@ -172,17 +187,22 @@ describe('waitsOf', () => {
     upstreamShare?: number | null;
     workers?: number;
     backendsAreKnown?: boolean;
+    stolen?: number;
+    waits?: { server: number; generator: number };
+    generatorOthersShare?: number;
   }
 
   function waited({ processes, interrupts = 0, seconds = 1, ...more }: Seen) {
     const { upstreamShare, cores, workers = 1, backendsAreKnown = true } = more;
-    const used = { seconds, processes, interrupts, servers: 0.6 };
+    const { stolen = 0, waits = null, generatorOthersShare = 0 } = more;
+    const used = { seconds, processes, interrupts, servers: 0.6, stolen, waits };
+    const seen = { ...noise, generatorOthersShare };
     const serverCpu = { seconds: 0.5, idleShare: 0, cores: used };
     return waitsOf(
       { ...phase({ requests: 1000, turns }), serverCpu },
       samples,
       window,
-      upstreamShare === undefined ? noise : { ...noise, upstreamShare },
+      upstreamShare === undefined ? seen : { ...seen, upstreamShare },
       { ...oneCore, ...cores },
       { workers, backendsAreKnown },
     );
@@ -201,6 +221,17 @@ describe('waitsOf', () => {
       [0.1, 0.1],
     ],
     ['known with a backend elsewhere', { processes: 1, upstreamShare: 0 }, [0.1, 0.4]],
+    [
+      "of the engine, and the generator's as far as the server had time",
+      { processes: 0.9, waits: { server: 0.2, generator: 0.4 }, generatorOthersShare: 0.5 },
+      [0.2, 0.3, 0.3],
+    ],
+    [
+      "of no more of the generator's cores than others used",
+      { processes: 0.9, waits: { server: 0.2, generator: 0.4 }, generatorOthersShare: 0.02 },
+      [0.2, 0.3, 0.02],
+    ],
+    ['of what the host took too', { processes: 0.7, stolen: 0.2 }, [0.3, 0.3]],
     ['unknown on shared cores', { processes: 1, cores: { shared: true } }, []],
     ['unknown if the engine does not know it', { processes: 0, seconds: 0 }, []],
     ['of its cores alone beside a backend', { processes: 1, upstreamShare: 0.1 }, [0.1]],

@@ -65,11 +65,12 @@ type loop struct {
 	hope        hope
 	wire        wireCount
 
-	starts starts
-	mix    mixPlace
-	share  loopShare
-	model  model
-	turn   loopTurn
+	starts   starts
+	mix      mixPlace
+	share    loopShare
+	model    model
+	turn     loopTurn
+	coreWait *linux.ThreadWait // nothing is known of a goroutine without a thread
 
 	window  window
 	outcome loopOutcome
@@ -98,7 +99,7 @@ func newLoop(p *plan, s *shared, number int) *loop {
 		starts: starts{ring: newConnRing(connections)}, share: loopShare{chunk: min(longestChunk, max(1, p.Requests/int64(16*p.Threads)))},
 		// Each loop begins elsewhere in the cycle, so that they are not in step
 		mix:   mixPlace{requests: p.requests, order: p.order, step: number * len(p.order) / p.Threads},
-		reach: newReach(connections, p.patience), hope: hope{after: cmp.Or(p.patience, hopelessAfter)}, tally: newTally(p), growth: queueGrowth{next: never}, gap: loopGap{shared: &s.gap},
+		reach: newReach(connections, p.patience), coreWait: &linux.ThreadWait{}, hope: hope{after: cmp.Or(p.patience, hopelessAfter)}, tally: newTally(p), growth: queueGrowth{next: never}, gap: loopGap{shared: &s.gap},
 	}
 	l.model, l.counts = newModel(l, connections), newLoopCounts(l)
 	l.epoll = epoll{fd: -1, wakeFD: -1, isWoken: !s.alone || p.Protocol == H3, yields: p.Protocol == H3}
@@ -164,6 +165,7 @@ func (l *loop) run(entered chan<- error) {
 	}
 	if !l.plan.isOfGoroutines {
 		l.claimCores()
+		l.coreWait = linux.NewThreadWait("/proc/thread-self")
 	}
 	l.joinTurn()
 	l.hope.began = l.clock

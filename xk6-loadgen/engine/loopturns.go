@@ -134,7 +134,10 @@ type loopTurn struct {
 	began, steadyFrom, sliceEnd, recordFrom, dueFrom int64
 	// older attempts began in earlier turns. left is when the time under load ended, answered the responses by the turn's begin or end.
 	older, left, answered int64
-	sawNothing            bool // the last poll and wait found no events
+	// waited is how long the thread waited for a core in the turn, known when it is over.
+	waited      int64
+	waitIsKnown bool
+	sawNothing  bool // the last poll and wait found no events
 }
 
 // records tells whether latencies from this start on count: of requests of earlier turns, or from this turn's window.
@@ -155,6 +158,7 @@ func (l *loop) joinTurn() {
 		func() { s.beginTurn(l.window.phase == warmedUp || l.window.phase == unbegun && l.plan.Warmup == 0) },
 		func() { l.poller.pause(10 * time.Microsecond) },
 	)
+	l.coreWait.Read()
 	l.clock, l.turn.began, l.turn.steadyFrom, l.turn.sliceEnd = s.turn.began, s.turn.began, s.turn.steadyFrom, s.turn.sliceEnd
 	l.starts.restart(s.turn.pace.spread)
 	l.model.beginTurn()
@@ -288,6 +292,7 @@ func (l *loop) drainEnd() int64 {
 // endTurn gives the loop back to run.turn, which waits for all loops of the side.
 func (l *loop) endTurn() {
 	l.turn.left, l.turn.answered = l.turnEnded(), l.counts.responses
+	l.turn.waited, l.turn.waitIsKnown = l.coreWait.Read()
 	l.shared.gate.back <- l
 }
 

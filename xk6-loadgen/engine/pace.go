@@ -292,6 +292,10 @@ func (c *cycles) observe(r *run, runs []*run) {
 	c.stalls = c.stalls || c.last.Steal-before.last.Steal > longestSteal || slices.ContainsFunc(r.loops, stalled)
 	if c.serverCores != nil {
 		u := &r.shared.server.cores
+		stolen := float64(c.last.Steal-before.last.Steal) / 1e9
+		ofServer := float64(c.serverLast.Steal-before.serverLast.Steal) / 1e9
+		u.Stolen += ofServer
+		r.shared.server.waits.Generator += (stolen - ofServer) / float64(len(linux.Cores()))
 		u.Seconds += c.readAt.Sub(before.readAt).Seconds()
 		u.Processes += float64(c.serverLast.Processes-before.serverLast.Processes) / 1e9
 		u.Interrupts += float64(c.serverLast.Interrupts-before.serverLast.Interrupts) / 1e9

@@ -60,6 +60,14 @@ type CoreUse struct {
 	Seconds               float64
 	Processes, Interrupts float64 // Processes are all; Interrupts may be in Processes as well.
 	Servers               float64 // the part of Processes that was the sides' servers'
+	Stolen                float64 // what the host gave others of these cores
+	Waits                 *CoreWaits
+}
+
+// CoreWaits are how long threads that could run waited for a core in the side's turns, in seconds; nil where the kernel does not count that.
+type CoreWaits struct {
+	Server    float64 // a sum over the server's threads, which also wait for each other
+	Generator float64 // the mean of the loops, with what the host gave others of their cores
 }
 
 // turn is what the loops of a side know of its turns. It is written between two turns. Times are the run's clock.
@@ -89,6 +97,9 @@ type serverUse struct {
 	own, idle, idleTime    int64
 	ownAnswered            int64
 	cores                  CoreUse
+	waited                 int64 // waited is the last reading of the threads' wait
+	waits                  CoreWaits
+	waitsAreUnknown        bool
 }
 
 // Alternate loads several servers, one at a time: a random order of the sides, the same one backwards, and so on. Responses that come
@@ -262,7 +273,7 @@ func (s *shared) beginTurn(opens bool) {
 	s.turn.between = s.turn.steadyFrom - s.turn.left
 	s.turn.away += s.turn.between
 	if opens {
-		s.server = serverUse{processes: s.server.processes, last: s.server.last, lastAt: s.server.lastAt}
+		s.server = serverUse{processes: s.server.processes, last: s.server.last, lastAt: s.server.lastAt, waited: s.server.waited}
 		s.turn.count, s.cycle.time, s.cycle.cpu = 1, 0, 0
 	}
 }
@@ -274,6 +285,7 @@ func (s *shared) bookIdle() {
 	u.idle += used - u.last
 	u.idleTime += at - u.lastAt
 	u.last, u.lastAt = used, at
+	u.waited, _ = u.processes.Waited()
 }
 
 // bookTurn books the CPU time that the server used in the turn that ends.
@@ -283,6 +295,21 @@ func (s *shared) bookTurn() {
 	u.own += used - u.last
 	u.ownAnswered += answered - u.answered
 	u.last, u.lastAt, u.answered = used, s.now(), answered
+	s.bookWaits()
+}
+
+// bookWaits books how long the server's threads and the loops waited for a core in the turn that ends.
+func (s *shared) bookWaits() {
+	u := &s.server
+	before := u.waited
+	after, known := u.processes.Waited()
+	u.waited, u.waitsAreUnknown = after, u.waitsAreUnknown || !known
+	u.waits.Server += float64(after-before) / 1e9
+	for _, l := range s.loops {
+		u.waits.Generator += float64(l.turn.waited) / 1e9 / float64(len(s.loops))
+		u.waitsAreUnknown = u.waitsAreUnknown || !l.turn.waitIsKnown
+		l.turn.waited = 0 // A loop that is over has no more
+	}
 }
 
 // answered is the number of responses by the begin or end of the turn.
@@ -302,6 +329,9 @@ func (s *shared) figures() (turns *TurnFigures, cpu *ServerCPU) {
 	}
 	if u.processes != nil {
 		cpu = &ServerCPU{Seconds: float64(u.own) / 1e9, IdleShare: float64(u.idle) / float64(max(1, u.idleTime)), Cores: u.cores}
+		if !u.waitsAreUnknown {
+			cpu.Cores.Waits = &u.waits
+		}
 	}
 	return turns, cpu
 }

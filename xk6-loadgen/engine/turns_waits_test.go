@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -219,6 +220,37 @@ func TestTheServersMemoryIsThatWhileConnectionsAreOpen(t *testing.T) {
 		}
 		if unknown := r[2].ServerMemoryBytes; unknown != 0 {
 			t.Errorf("a server without processes has %d bytes", unknown)
+		}
+	}
+}
+
+func TestAServerAndTheGeneratorWaitForACoreThatAnotherHas(t *testing.T) {
+	urlA, a := serverProcess(t)
+	urlB, b := serverProcess(t)
+	sides := []Side{{Options: options(urlA), CPUOf: []int{a}}, {Options: options(urlB), CPUOf: []int{b}}}
+	for i := range sides {
+		sides[i].Duration, sides[i].Warmup = 300*time.Millisecond, 20*time.Millisecond
+	}
+	end := make(chan struct{})
+	defer close(end)
+	for range 2 * runtime.NumCPU() {
+		go linux.OnOwnThread(func() {
+			for {
+				select {
+				case <-end:
+					return
+				default:
+				}
+			}
+		})
+	}
+	for i, r := range alternate(t, 10*time.Millisecond, sides...) {
+		waits := r.ServerCPU.Cores.Waits
+		if waits == nil {
+			t.Skip("SKIPPED: the kernel does not count waits")
+		}
+		if turns := r.Seconds * 20; waits.Server <= 0 || waits.Generator <= 0 || waits.Generator > turns {
+			t.Errorf("side %d: %+v in %g s", i, waits, r.Seconds)
 		}
 	}
 }

@@ -31,8 +31,8 @@ interface VariantRound {
 }
 
 /**
- * Sides in turns are disturbed alike, so once all verdicts are there only the generator's cores count:
- * a program there costs the faster server more.
+ * A side that was disturbed more than another has no verdict (oneSided). So once all verdicts are there only the generator's cores
+ * count: a program there makes requests/s less, and latency more, than they are without it.
  */
 export function noiseWarnings(
   facts: RunFacts,
@@ -76,9 +76,9 @@ export function noiseWarnings(
     const waiting = variantsText([...new Set(waited.map(({ name }) => name))], measured.length);
     const slower = all.every(({ atRate }) => atRate)
       ? ''
-      : 'requests/s are understated, those of the faster side most; ';
+      : 'requests/s are understated; ';
     warnings.push(
-      `others used up to ${besideGenerator}, when ${waiting} had time left: ${slower}latency is overstated, CPU per request is right: end what else runs on this machine and run again`,
+      `others used up to ${besideGenerator}, when ${waiting} had time left: ${slower}latency is overstated: end what else runs on this machine and run again`,
     );
   }
   // The backend is part of the measurement, even if it shares the server's cores.

@@ -2,6 +2,7 @@
 import { features } from '../../features.ts';
 import { acceptQueues } from './accept-queues.ts';
 import { coreLeavers } from './core-leavers.ts';
+import { backends } from './backends.ts';
 import { memory } from './memory.ts';
 import type { Observer } from './observer.ts';
 import { perRequest } from './per-request.ts';
@@ -19,6 +20,7 @@ export const observers: readonly Observer[] = [
   ...features.flatMap((feature) => feature.observers ?? []),
   strangers,
   coreLeavers,
+  backends,
   acceptQueues,
   perRequest,
   memory,

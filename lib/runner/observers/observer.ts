@@ -23,6 +23,8 @@ export interface Observed extends ServerFigures {
   acceptQueue: Phase['acceptQueue'];
   alsoLoadedBy: Phase['alsoLoadedBy'];
   otherCpus: Phase['otherCpus'];
+  /** See connectsOut; true if unknown. */
+  mayHaveBackends: boolean;
   /** undefined without a network. */
   enclosed: EnclosedLoad | undefined;
 }
@@ -35,6 +37,7 @@ const nothing: Observed = {
   acceptQueue: undefined,
   alsoLoadedBy: undefined,
   otherCpus: undefined,
+  mayHaveBackends: true,
   enclosed: undefined,
 };
 

@@ -25,7 +25,9 @@ type ProcessTree struct {
 	processes map[int]*process
 	scannedAt time.Time
 	group     *controlGroup // nil if others are in it
-	total     int64         // total is the CPU time of the processes since the tree was made; 0 with a group
+	waits     map[string]*ThreadWait
+	waited    int64 // waited is the threads' wait for a core, see Waited
+	total     int64 // total is the CPU time of the processes since the tree was made; 0 with a group
 }
 
 // process is a process of a tree; its times are in nanoseconds.
@@ -50,7 +52,10 @@ func NewProcessTree(roots []int) *ProcessTree {
 	if len(roots) == 0 {
 		return nil
 	}
-	t := &ProcessTree{roots: roots, user: ownUser(roots), processes: map[int]*process{}}
+	t := &ProcessTree{
+		roots: roots, user: ownUser(roots),
+		processes: map[int]*process{}, waits: map[string]*ThreadWait{},
+	}
 	t.scan()
 	for pid, p := range t.processes {
 		p.used, p.counted = processCPU(pid), p.reaped
@@ -198,6 +203,7 @@ func (t *ProcessTree) scan() {
 		t.processes[pid].readStat(pid)
 		t.processes[pid].tasks = tasks
 	})
+	t.forgetWaits()
 }
 
 // walk visits each process that there is now once, with its threads' folders in /proc.
