@@ -4,7 +4,6 @@ package linux
 import (
 	"maps"
 	"os"
-	"slices"
 )
 
 // mostWaiting is how many threads of a tree are read: a file stays open for each, and a read takes about a microsecond.
@@ -42,21 +41,37 @@ func (w *ThreadWait) Read() (nanoseconds int64, known bool) {
 // Waited is how long the tree's threads have waited for a core, in nanoseconds, each since the first call that knew it. It is not known
 // of nil, of more than mostWaiting threads, and where the kernel does not count it.
 func (t *ProcessTree) Waited() (nanoseconds int64, known bool) {
-	if t == nil || len(t.tasks) > mostWaiting {
+	if t == nil || t.threads() > mostWaiting {
 		return 0, false
 	}
-	for _, task := range t.tasks {
-		if t.waits[task] == nil {
-			t.waits[task] = NewThreadWait(task)
+	for _, p := range t.processes {
+		for _, task := range p.tasks {
+			if t.waits[task] == nil {
+				t.waits[task] = NewThreadWait(task)
+			}
+			waited, isKnown := t.waits[task].Read()
+			t.waited += waited
+			known = known || isKnown
 		}
-		waited, isKnown := t.waits[task].Read()
-		t.waited += waited
-		known = known || isKnown
 	}
 	return t.waited, known
 }
 
+// threads is how many threads of the tree are known.
+func (t *ProcessTree) threads() (count int) {
+	for _, p := range t.processes {
+		count += len(p.tasks)
+	}
+	return count
+}
+
 // forgetWaits forgets the threads that the last scan did not find.
 func (t *ProcessTree) forgetWaits() {
-	maps.DeleteFunc(t.waits, func(task string, _ *ThreadWait) bool { return !slices.Contains(t.tasks, task) })
+	found := map[string]bool{}
+	for _, p := range t.processes {
+		for _, task := range p.tasks {
+			found[task] = true
+		}
+	}
+	maps.DeleteFunc(t.waits, func(task string, _ *ThreadWait) bool { return !found[task] })
 }
