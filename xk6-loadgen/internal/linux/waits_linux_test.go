@@ -84,7 +84,7 @@ func BenchmarkWaited(b *testing.B) {
 	time.Sleep(100 * time.Millisecond)
 	tree := NewProcessTree([]int{os.Getpid()})
 	tree.Waited()
-	b.ReportMetric(float64(len(tree.tasks)), "threads")
+	b.ReportMetric(float64(tree.threads()), "threads")
 	b.ReportAllocs()
 	for b.Loop() {
 		tree.Waited()
