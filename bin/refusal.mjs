@@ -104,9 +104,12 @@ function entriesOf(folder) {
   }
 }
 
+/** The packages that every command loads or runs; others serve tests, or the pages that a browser shows. */
+const loaded = /\/node_modules\/(?:@?esbuild|fastest-levenshtein|valibot|yaml)(?:\/|$)/;
+
 /**
- * Looks at all folders and files with code. Files in packages are left out: thousands would take a tenth of a second, and npm makes them as
- * it makes their folders. @param {string} root @param {boolean} isPackage @returns {string | undefined}
+ * Looks at all folders and files with code. Files in packages that no command loads are left out: thousands would take a tenth of a second.
+ * @param {string} root @param {boolean} isPackage @returns {string | undefined}
  */
 function problemBelow(root, isPackage = false) {
   const packages = `${root}/node_modules`;
@@ -127,10 +130,11 @@ function problemBelow(root, isPackage = false) {
         : problemOf(place, stats, false, mayHaveLists);
     if (problem !== undefined) return problem;
     if (!stats.isDirectory()) continue;
-    const hasPackages = isPackage || place.startsWith(`${packages}/`);
+    const isInPackage = isPackage || place.startsWith(`${packages}/`);
+    const hasOthersFiles = isInPackage && !loaded.test(place);
     for (const entry of entriesOf(place)) {
       const isLeftOut = place === root && withoutCode.has(entry.name);
-      if (!isLeftOut && !(hasPackages && entry.isFile())) left.push(`${place}/${entry.name}`);
+      if (!isLeftOut && !(hasOthersFiles && entry.isFile())) left.push(`${place}/${entry.name}`);
     }
   }
   return problemOfLists(mayHaveLists);

@@ -25,7 +25,7 @@ import {
 } from './limit.ts';
 import { alphaAt, type Look } from './looks.ts';
 import { isLatency, judgedBy, metrics } from './metrics.ts';
-import { oneSided, type OneSided } from './one-sided.ts';
+import { mayExplain, oneSided, type OneSided } from './one-sided.ts';
 import { alsoLoadedBy, isFailing, otherCpusOf } from './phases.ts';
 import { dependenceOf, falseHolds, outliersOf, roundsToDecide, swayingRound } from './rounds.ts';
 import {
@@ -35,6 +35,7 @@ import {
   meanInterval,
   minimumRounds,
   ratioInterval,
+  type RatioInterval,
 } from './statistics.ts';
 
 /** All variants that were run have the same rounds in the same order. */
@@ -347,7 +348,9 @@ function obstacle(pair: Pair, metric: Metric, { serverCores, control }: Rules): 
     return { kind: 'stalled', name: stalled.name, share: shareStalled(stalled) };
   if (figuresOf(pair, metric) === null) return { kind: 'noFigures', metric, inLog };
   const disturbance = oneSided(baseline, variant);
-  if (disturbance !== undefined && changes(disturbance, metric))
+  const isDoubtful = (by: OneSided) =>
+    changes(by, metric) && (ofLatency || mayExplain(by, roughly(pair, metric)));
+  if (disturbance !== undefined && isDoubtful(disturbance))
     return { kind: 'oneSided', disturbance };
   if (serverCores < needsServerCores) return { kind: 'needsCores', needed: needsServerCores };
   if (baseline.setup === variant.setup && !control) {
@@ -360,6 +363,12 @@ function obstacle(pair: Pair, metric: Metric, { serverCores, control }: Rules): 
   return baseline.rounds.length < minimumRounds
     ? { kind: 'needsRounds', needed: minimumRounds }
     : null;
+}
+
+/** The interval of a ratio before it is known how many comparisons share the chance of error. */
+function roughly(pair: Pair, metric: Metric): RatioInterval['interval'] {
+  const figures = figuresOf(pair, metric);
+  return figures === null ? [0, Infinity] : ratioInterval(...figures, 0.01).interval;
 }
 
 /** Whether a metric depends on it. A server that starves takes fewer requests at a time, which costs more CPU time for each. */

@@ -3,7 +3,7 @@
 import fs from 'node:fs';
 import os from 'node:os';
 import { total } from '../analysis/statistics.ts';
-import { ifThere, textOf } from '../files.ts';
+import { ifThere, linkOf, namesIn, textOf } from '../files.ts';
 import { whole } from '../format.ts';
 import { run } from '../process.ts';
 
@@ -14,6 +14,7 @@ export const openFolders = realFolders([
   '/var/tmp',
   '/run/lock',
   '/dev/mqueue',
+  os.tmpdir(),
 ]);
 
 const lookEveryMs = 1000;
@@ -23,6 +24,8 @@ const longestPauseMs = 10_000;
 /** A look at a process's share of pages takes milliseconds. More processes than a server has count as if they shared no private ones. */
 const mostShares = 200;
 const countSeconds = 10;
+/** With less free space a file system is full, whoever wrote there. */
+const leastBytes = 20e6;
 
 /**
  * Watches what a server's user uses, until `stop`. It may have half of the memory that is free now, and half of the free space of each
@@ -32,6 +35,7 @@ const countSeconds = 10;
  */
 export function watchBounds(uid: number, temp: string, processes: () => string[], end: () => void) {
   const mostMemory = freeMemory() / 2;
+  const shared = sharedBytes();
   const systems = fileSystemsOf([...openFolders, temp]);
   const inMemory = systems.filter((system) => system.isMemory);
   const onDisk = systems.filter((system) => !system.isMemory);
@@ -39,13 +43,19 @@ export function watchBounds(uid: number, temp: string, processes: () => string[]
   let isOver = false;
   let timer: NodeJS.Timeout;
 
+  /** Memory of file systems that the user has mounted, which only its own processes see. */
+  function mountedBytes(): number {
+    if (!processes().some(hasOwnMounts)) return 0;
+    return Math.max(0, sharedBytes() - shared - total(inMemory, newBytes));
+  }
+
   async function isMemoryExceeded(): Promise<boolean> {
-    const others = shmBytes(uid) + total(inMemory, newBytes);
+    const others = shmBytes(uid) + mountedBytes() + total(inMemory, newBytes);
     if (others + total(processes(), residentBytes) <= mostMemory) return false;
     // Resident pages that processes share count for each.
-    const held = shmBytes(uid) + bytesSharedOnce(processes());
+    const held = shmBytes(uid) + mountedBytes() + bytesSharedOnce(processes());
     if (held + total(inMemory, newBytes) <= mostMemory) return false;
-    return held + (await bytesOf(uid, inMemory)) > mostMemory;
+    return held + (await bytesOf(uid, inMemory, processes())) > mostMemory;
   }
 
   async function findExceeded(): Promise<string | undefined> {
@@ -53,7 +63,8 @@ export function watchBounds(uid: number, temp: string, processes: () => string[]
       return `used more than ${whole(mostMemory / 1e6)} MB of memory (with its files in memory, such as in /dev/shm), half of what was free at its start, and was ended`;
     for (const system of onDisk) {
       const mostBytes = system.freeBytes / 2;
-      if (newBytes(system) > mostBytes && (await bytesOf(uid, [system])) > mostBytes)
+      if (mostBytes < leastBytes || newBytes(system) <= mostBytes) continue;
+      if ((await bytesOf(uid, [system], processes())) > mostBytes)
         return `wrote more than ${whole(mostBytes / 1e6)} MB of files below ${system.folders.join(', ')}, half of what was free there at its start, and was ended`;
     }
     return undefined;
@@ -125,7 +136,18 @@ function shmBytes(uid: number): number {
   return total(fields, (row) => (row[7] === uid ? (row[14] ?? 0) + (row[15] ?? 0) : 0));
 }
 
+/** Bytes of this machine's files in memory and shared memory. */
+const sharedBytes = (): number =>
+  1024 * total(kilobytesIn('/proc/meminfo', /^Shmem:\s+(\d+) kB/gm), Number);
+
+/** Whether a process has a mount namespace of its own. */
+function hasOwnMounts(pid: string): boolean {
+  const mounts = linkOf(`/proc/${pid}/ns/mnt`);
+  return mounts !== '' && mounts !== linkOf('/proc/self/ns/mnt');
+}
+
 interface FileSystem {
+  dev: number;
   folders: string[];
   isMemory: boolean;
   /** At the server's start. */
@@ -146,6 +168,7 @@ function fileSystemsOf(folders: readonly string[]): FileSystem[] {
     // /dev/mqueue has no blocks.
     else if (blocks > 0)
       systems.set(dev, {
+        dev,
         folders: [folder],
         isMemory: type === tmpfs,
         usedBytes: (blocks - bfree) * bsize,
@@ -161,8 +184,15 @@ function newBytes({ folders: [folder = ''], usedBytes }: FileSystem): number {
   return now === undefined ? 0 : Math.max(0, (now.blocks - now.bfree) * now.bsize - usedBytes);
 }
 
-/** Bytes of the user's files in folders of the file systems. All bytes that are new there, if it has too many files to count. */
-async function bytesOf(uid: number, systems: readonly FileSystem[]): Promise<number> {
+/**
+ * Bytes of the user's files in folders of the file systems, with those of files without a name that its processes have open. All bytes that
+ * are new there, if it has too many files to count.
+ */
+async function bytesOf(
+  uid: number,
+  systems: readonly FileSystem[],
+  processes: readonly string[],
+): Promise<number> {
   const folders = systems.flatMap((system) => system.folders);
   if (folders.length === 0) return 0;
   const limit = { seconds: countSeconds, message: 'too many files' };
@@ -170,7 +200,21 @@ async function bytesOf(uid: number, systems: readonly FileSystem[]): Promise<num
   const counted = await run({ command: 'find', args, limit }).catch(() => undefined);
   if (counted === undefined) return total(systems, newBytes);
   const sizes = [...counted.stdout.matchAll(/^(\d+)\t/gm)];
-  return 1024 * total(sizes, ([, kilobytes]) => Number(kilobytes));
+  return (
+    1024 * total(sizes, ([, kilobytes]) => Number(kilobytes)) + namelessBytes(systems, processes)
+  );
+}
+
+/** Bytes of files of the file systems that have been removed, and that these processes have open. */
+function namelessBytes(systems: readonly FileSystem[], processes: readonly string[]): number {
+  const found = new Map<string, number>();
+  for (const pid of processes)
+    for (const descriptor of namesIn(`/proc/${pid}/fd`)) {
+      const stats = ifThere(() => fs.statSync(`/proc/${pid}/fd/${descriptor}`));
+      if (stats?.nlink === 0 && systems.some(({ dev }) => dev === stats.dev))
+        found.set(`${stats.dev} ${stats.ino}`, 512 * stats.blocks);
+    }
+  return total([...found.values()], Number);
 }
 
 /**

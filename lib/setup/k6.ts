@@ -17,7 +17,7 @@ import { whoMayChange, whoMayMake, whoMayPut } from '../../bin/trust.mjs';
 import { filesBelow, inOwnFolder, makeOwnFolder, requireSpace } from '../files.ts';
 import { UserError } from '../errors.ts';
 import { withLock } from '../machine/locks.ts';
-import { present } from '../present.ts';
+import { firstOf, present } from '../present.ts';
 import { run } from '../process.ts';
 import { causeLine } from '../program-logs.ts';
 import { type Machine, atLeast, findAll, isExecutableFile, leftOutOfPath } from './machine.ts';
@@ -98,6 +98,9 @@ export async function k6Path(
 export const k6Package = (architecture: string): string =>
   `server-bakeoff-k6-linux-${architecture}`;
 
+/** k6 and what is built with it. */
+const programsBeside = (k6: string): string[] => [k6, join(dirname(k6), 'delaylink')];
+
 /** File in such a package with the hash of its k6's sources. */
 export const sourcesFile = 'sources.sha256';
 
@@ -110,7 +113,7 @@ async function packagedK6(machine: Machine): Promise<string | undefined> {
   if (path === undefined) return undefined;
   const sources = await readFile(join(dirname(path), sourcesFile), 'utf8').catch(() => '');
   const isOfThese = sources.trim() === (await hashOfSources(machine.k6Sources));
-  const problem = whoMayChange(path);
+  const problem = firstOf(programsBeside(path).filter(existsSync), whoMayChange);
   const isOfThisKind = (await programKind(path)) === (await programKind(process.execPath));
   const isUsable = isOfThese && isOfThisKind && problem === undefined;
   if (isUsable && (await isWholeBuild(path))) return path;
@@ -146,7 +149,8 @@ export async function lookForK6(
   const go = await findGo(machine);
   const path = await k6Path(machine, go);
   const isThere = await isWholeBuild(path);
-  requireOwn(isThere ? [path] : [machine.bakeoffFolder], 'a k6', 'BAKEOFF_HOME', whoMayMake);
+  const places = isThere ? programsBeside(path) : [machine.bakeoffFolder];
+  requireOwn(places, 'a k6', 'BAKEOFF_HOME', whoMayMake);
   if (!isThere && !machine.mayInstall)
     throw new UserError(
       'k6 is not built yet, and nothing may be installed or built: leave out --no-install and BAKEOFF_INSTALL=no once, or set K6_BIN to a k6 with k6/x/loadgen in it',

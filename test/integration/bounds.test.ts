@@ -57,6 +57,10 @@ asRoot.each([
     'shared memory',
     'my $id = shmget(0, 150e6, 0600); my $some = "x" x 1e6; shmwrite($id, $some, 1e6 * $_, 1e6) for 0..149;',
   ],
+  [
+    'a file system that it mounts',
+    'exec q(unshare -Urm sh -c "mount -t tmpfs none /mnt && head -c 150M /dev/zero >/mnt/f; sleep 60");',
+  ],
 ])('ends a server whose code uses more %s than its bound, and says so', async (_, code) => {
   vi.spyOn(os, 'freemem').mockReturnValue(200e6);
   const server = await test.startOwn(await withCode(code));
@@ -68,6 +72,12 @@ asRoot.each([
   expect(leftBy(uid)).toEqual([]);
 });
 
+/** As writing, to a file that has no name and stays open. */
+const namelessly = (folder: string, megabytes: number) =>
+  writing(folder, megabytes)
+    .replace('; print F', `; unlink "${folder}/left-by-$</f"; print F`)
+    .replace('close F', 'sleep 60');
+
 /** A new folder as X11 makes one in /tmp. */
 function openSubfolder(): string {
   const folder = mkdtempSync('/var/tmp/open-to-all-');
@@ -76,20 +86,21 @@ function openSubfolder(): string {
   return folder;
 }
 
-asRoot.each([
+asRoot.each<[string, () => string, typeof writing?]>([
   ['a folder that is open to all', () => '/var/tmp'],
   ['such a folder in another', openSubfolder],
+  ['a file without a name', () => '/var/tmp', namelessly],
   ["the server's own folder", () => `" . glob("${test.folder}/bakeoff-server-*/temp") . "`],
 ])(
   'ends a server whose code writes more than its bound to a disk: %s',
   { timeout: 20_000 },
-  async (_, folder) => {
+  async (_, folder, how = writing) => {
     const spied = vi.spyOn(fs, 'statfsSync').mockImplementation((place) => {
       const stats = statfsSync(place as string);
       return Object.assign(stats, { bavail: 60e6 / stats.bsize });
     });
     const place = folder();
-    const server = await test.startOwn(await withCode(writing(place, 150)));
+    const server = await test.startOwn(await withCode(how(place, 150)));
     expect(spied).toHaveBeenCalled();
     const uid = userOf(String(server.pid)) as number;
     expect(await server.died).toMatch(

@@ -22,7 +22,7 @@ beforeAll(async () => {
   writeFileSync(join(workspace, 'nginx.conf'), nginx('limit_req zone=few burst=1000;'));
 }, 300_000);
 
-const short = '--duration=300ms\n--quick';
+const short = '--duration=300ms\n--quick\n--no-look';
 
 test('the action fails if a side is slower, after all outputs are written', async () => {
   const { code, outputs, summary, used, calls, body, log } = await runAction({

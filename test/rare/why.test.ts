@@ -111,9 +111,7 @@ test('an interrupt during perf ends the run cleanly, with the verdict', async ()
   const sides = [config(folder, 'a', ''), config(folder, 'b', 'access_log off;')];
   const out = newOut();
   const run = startCommand(['compare', ...sides, ...args(out)], home.env);
-  const started = await startedOf(run, (commands) =>
-    expect(commands.filter((command) => command === 'perf')).toHaveLength(2),
-  );
+  const started = await startedOf(run, (commands) => expect(commands).toContain('perf'));
   run.kill('SIGINT');
   expect(await run.ended).toBe(130);
   expect(stillRunning(started)).toEqual([]);

@@ -81,6 +81,15 @@ test.each([
   });
 });
 
+test('waits cost no verdict on a difference that is far larger than they make', () => {
+  const a = waits(0.02, 0.03, 0.02, 0.03).map((shares) => second(1000, 0.99, 0.7, shares));
+  const b = waits(0, 0.01, 0, 0).map((shares, round) =>
+    second(((requests[round] as number) * 0.9) / 10, 0.79, 0.7, shares),
+  );
+  const { comparisons } = summarise(facts, [variant('a', a), variant('b', b)]);
+  expect(comparisons[0]?.verdict).toBe('slower');
+});
+
 test.each<[string, Shares[], Shares[], string, RegExp]>([
   [
     'one side was stopped',

@@ -80,7 +80,9 @@ describe('a checkout', () => {
         return folder;
       };
       made('server-bakeoff', 'first', 'not-there');
-      made('first', '@scope/second', 'server-bakeoff');
+      made('first', '@scope/second', 'valibot', 'server-bakeoff');
+      const code = join(made('valibot'), 'index.js');
+      writeFileSync(code, '');
       const second = made('@scope/second');
       const folder = join(second, 'bin');
       mkdirSync(folder);
@@ -94,6 +96,9 @@ describe('a checkout', () => {
         `root does not run bakeoff in ${installed}: ${folder} belongs to user ${stranger}, and could so become root; install server-bakeoff as root, in a folder of its own (npm install), or start it as another user\n`,
       );
       chownSync(folder, 0, 0);
+      chmodSync(code, 0o666);
+      expect(says()).toContain(`: every user may write to ${code}, `);
+      chmodSync(code, 0o644);
       rmSync(second, { recursive: true });
       const elsewhere = newFolder();
       chmodSync(elsewhere, 0o777);

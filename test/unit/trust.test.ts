@@ -10,7 +10,7 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { describe, expect, it, onTestFinished, test, vi } from 'vitest';
 import { foldersOf, helper, onPath, whoMayChange } from '../../bin/trust.mjs';
 import { run } from '../../lib/process.ts';
@@ -232,6 +232,11 @@ describe('k6', () => {
     await expect(lookForK6(machine)).rejects.toThrow(
       `others may put a k6 of theirs into ${path}: ${path} belongs to user 12345; name folders of your own in BAKEOFF_HOME`,
     );
+    chownSync(path, 0, 0);
+    const delaylink = join(dirname(path), 'delaylink');
+    writeFileSync(delaylink, '', { mode: 0o755 });
+    chmodSync(delaylink, 0o777);
+    await expect(lookForK6(machine)).rejects.toThrow(`every user may write to ${delaylink}`);
   });
 
   test('in an open folder is not run', async () => {

@@ -231,16 +231,11 @@ func TestAServerAndTheGeneratorWaitForACoreThatAnotherHas(t *testing.T) {
 	for i := range sides {
 		sides[i].Duration, sides[i].Warmup = 300*time.Millisecond, 20*time.Millisecond
 	}
-	end := make(chan struct{})
-	defer close(end)
+	var over atomic.Bool
+	defer over.Store(true)
 	for range 2 * runtime.NumCPU() {
 		go linux.OnOwnThread(func() {
-			for {
-				select {
-				case <-end:
-					return
-				default:
-				}
+			for !over.Load() {
 			}
 		})
 	}

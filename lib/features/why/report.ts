@@ -219,7 +219,7 @@ type Reconnects = ReturnType<typeof reconnectsOf>;
 
 function waitText({ comparison }: Pair, result: Result): string[] {
   const { metric, ratio, cpu, variant, baseline, verdict } = comparison;
-  if (verdict === 'same' || verdict === 'inconclusive') return [];
+  if (verdict !== 'faster' && verdict !== 'slower') return [];
   const isExplained =
     metric === 'cpu' ||
     cpu === null ||

@@ -74,9 +74,7 @@ export function noiseWarnings(
   if (besideGenerator !== undefined) {
     const waited = all.filter((round) => keptWaiting(round) >= othersMatter);
     const waiting = variantsText([...new Set(waited.map(({ name }) => name))], measured.length);
-    const slower = all.every(({ atRate }) => atRate)
-      ? ''
-      : 'requests/s are understated; ';
+    const slower = all.every(({ atRate }) => atRate) ? '' : 'requests/s are understated; ';
     warnings.push(
       `others used up to ${besideGenerator}, when ${waiting} had time left: ${slower}latency is overstated: end what else runs on this machine and run again`,
     );
