@@ -2,7 +2,7 @@
 import type { Phase, VariantResult } from '../result/result.ts';
 import { mean, meanInterval, minimumRounds, total } from './statistics.ts';
 
-type Measured = Pick<VariantResult, 'name' | 'rounds'>;
+type Measured = Pick<VariantResult, 'name' | 'rounds' | 'load'>;
 
 /** `name` was stopped, or waited for cores that another program used, and `other` less or not at all. */
 export interface OneSided {
@@ -16,13 +16,9 @@ export interface OneSided {
   moves: number;
 }
 
-/** An effect that is so many times as large as what a disturbance may move is no doubt one, if not of just this size. */
-const beyondDoubt = 3;
-
-/** Whether a ratio with this interval could be that of equal servers without the disturbance, or far from its true size. */
+/** Whether a ratio with this interval could be that of equal servers without the disturbance. */
 export function mayExplain({ moves }: OneSided, [low, high]: readonly [number, number]): boolean {
-  const [nearest, farthest] = [Math.log(low), Math.log(high)];
-  return nearest < beyondDoubt * moves && farthest > -beyondDoubt * moves;
+  return Math.log(low) < moves && Math.log(high) > -moves;
 }
 
 /** The disturbance from outside that slowed one of two variants; undefined if none did. */
@@ -58,14 +54,17 @@ function oneStopped(more: Measured, less: Measured): OneSided | undefined {
 }
 
 /**
- * Chance of calling waits one-sided that are not. A side that starves takes fewer requests at a time as well, so a ratio is off by up to
- * twice as much as the time that was left: with this chance even that is within the interval, where the difference is within chance.
+ * From when on waits are one-sided: the chance of saying so if they are not, and how much less of its time one side had. A side that
+ * starves takes fewer requests at a time as well, so a ratio is off by up to twice as much as the time that was left. Sides with as many
+ * requests under way starve alike. If one has far fewer, it starves first, and the least difference is a sign of that.
  */
-const falseWaits = 0.3;
-/**
- * One variant had this share less of the time that the other had: it moves a ratio by as much as the tolerance of `same`.
- */
-const waitsMatter = 0.01;
+const matters = { alike: { chance: 0.05, share: 0.05 }, unlike: { chance: 0.3, share: 0.01 } };
+/** Such sides have so many times as many requests under way. */
+const unlikeDepth = 4;
+
+const depthOf = ({ load: { connections = 1, streams = 1 } }: Measured): number =>
+  connections * streams;
+
 /** A side that waited all the time is taken to have had this share of it. */
 const leastLeft = 0.01;
 /** ln of the share of its time that a side had, since ratios are judged by their logarithms. */
@@ -87,16 +86,19 @@ function oneStarved(more: Measured, less: Measured): OneSided | undefined {
     return leftOf(otherWaits[round] as number) - leftOf((waits[round] as number) - tooMuch);
   });
   if (differences.length < minimumRounds) return undefined;
-  const { middle, half } = meanInterval(differences, falseWaits);
-  if (middle < waitsMatter || middle <= half) return undefined;
+  const [depth, otherDepth] = [depthOf(more), depthOf(less)];
+  const isUnlike = Math.max(depth, otherDepth) >= unlikeDepth * Math.min(depth, otherDepth);
+  const { chance, share } = isUnlike ? matters.unlike : matters.alike;
+  const { middle, half } = meanInterval(differences, chance);
+  if (middle < share || middle <= half) return undefined;
   return {
     kind: 'starved',
     name: more.name,
     other: less.name,
     share: mean(waits),
     otherShare: mean(otherWaits),
-    // Sides of unequal depth starve differently where both have little time left: two thirds denied to both made 1.62 of 1.09.
-    moves: middle + half + Math.max(mean(waits), mean(otherWaits)) ** 2,
+    // Where both had a third of their time, sides of unlike depth made 1.62 of 1.09.
+    moves: isUnlike ? Infinity : 2 * (middle + half),
   };
 }
 

@@ -66,7 +66,7 @@ async function causes(
 ): Promise<string[]> {
   const out = newOut();
   const run = startCommand(['compare', ...sides, ...flags, ...args(out, duration)], home.env);
-  const { why, variants } = await wholeResult(run, out);
+  const { alone, why, variants } = await wholeResult(run, out);
   for (const { name, serverCpuMicrosPerRequest, rounds } of variants) {
     const use = rounds.flatMap(({ phases: [first] }) => first?.perRequest ?? []);
     const us =
@@ -76,6 +76,8 @@ async function causes(
     expect.soft(us / (serverCpuMicrosPerRequest?.median ?? 0), name).toBeCloseTo(1, 0);
   }
   expect(why?.missing).toEqual([]);
+  expect(alone?.missing).toEqual([]);
+  expect(alone?.sides.map(({ variant }) => variant)).toEqual(variants.map(({ name }) => name));
   expect(readdirSync(join(runFolder(out), 'stacks'))).toHaveLength(variants.length);
   expect(readFileSync(join(runFolder(out), 'report.html'), 'utf8')).toContain('class="flame"');
   return run.stdout().match(/^Why\b.*$/gm) ?? [];
