@@ -112,7 +112,9 @@ test('the GitLab job does the same', async () => {
   };
   // With six rounds, a stall in one round does not prevent a verdict.
   const { code, stderr } = await shell(
-    script.map((line) => line.replace(' --url ', ` --rounds=6 ${short.replaceAll('\n', ' ')} --url `)),
+    script.map((line) =>
+      line.replace(' --url ', ` --rounds=6 ${short.replaceAll('\n', ' ')} --url `),
+    ),
   );
   expect(code, stderr).toBe(3);
   expect(await shell(afterwards)).toMatchObject({ code: 0 });
