@@ -1,5 +1,6 @@
 // Disturbances from outside that one side of a comparison had and the other had not.
-import type { Phase, VariantResult } from '../result/result.ts';
+import type { Metric, Phase, VariantResult } from '../result/result.ts';
+import { isLatency, metrics } from './metrics.ts';
 import { mean, meanInterval, minimumRounds, total } from './statistics.ts';
 
 type Measured = Pick<VariantResult, 'name' | 'rounds' | 'load'>;
@@ -16,9 +17,18 @@ export interface OneSided {
   moves: number;
 }
 
-/** Whether a ratio with this interval could be that of equal servers without the disturbance. */
-export function mayExplain({ moves }: OneSided, [low, high]: readonly [number, number]): boolean {
-  return Math.log(low) < moves && Math.log(high) > -moves;
+/**
+ * Whether a ratio by this metric, with this interval, could be that of equal servers without the disturbance. Latency is always in doubt. A
+ * server that starves takes fewer requests at a time, which costs more CPU time for each.
+ */
+export function isDoubtful(
+  { kind, moves }: OneSided,
+  metric: Metric,
+  [low, high]: readonly [number, number],
+): boolean {
+  if (isLatency(metric)) return true;
+  const isMoved = metrics[metric].isOfSpeed || (metric === 'cpu' && kind === 'starved');
+  return isMoved && Math.log(low) < moves && Math.log(high) > -moves;
 }
 
 /** The disturbance from outside that slowed one of two variants; undefined if none did. */

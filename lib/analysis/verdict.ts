@@ -25,7 +25,7 @@ import {
 } from './limit.ts';
 import { alphaAt, type Look } from './looks.ts';
 import { isLatency, judgedBy, metrics } from './metrics.ts';
-import { mayExplain, oneSided, type OneSided } from './one-sided.ts';
+import { isDoubtful, oneSided } from './one-sided.ts';
 import { alsoLoadedBy, isFailing, otherCpusOf } from './phases.ts';
 import { dependenceOf, falseHolds, outliersOf, roundsToDecide, swayingRound } from './rounds.ts';
 import {
@@ -147,7 +147,10 @@ export function verdictOf(gains: readonly number[], alpha: number, sameWithin: n
   return middle > 0 ? 'faster' : 'slower';
 }
 
-/** All verdicts of the run, and of those together with it, share α. Without any answer a ratio is 0 with the interval [0, 0], and there is no verdict. */
+/**
+ * All verdicts of the run, and of those together with it, share α. Without any answer a ratio is 0 with the interval [0, 0], and there is no
+ * verdict.
+ */
 export function compareAll(pairs: readonly Pair[], rules: Rules): Judgement[] {
   const questions = pairs.map((pair) =>
     metricsOf(pair, rules).map((metric): Question => {
@@ -348,9 +351,7 @@ function obstacle(pair: Pair, metric: Metric, { serverCores, control }: Rules): 
     return { kind: 'stalled', name: stalled.name, share: shareStalled(stalled) };
   if (figuresOf(pair, metric) === null) return { kind: 'noFigures', metric, inLog };
   const disturbance = oneSided(baseline, variant);
-  const isDoubtful = (by: OneSided) =>
-    changes(by, metric) && (ofLatency || mayExplain(by, roughly(pair, metric)));
-  if (disturbance !== undefined && isDoubtful(disturbance))
+  if (disturbance !== undefined && isDoubtful(disturbance, metric, roughly(pair, metric)))
     return { kind: 'oneSided', disturbance };
   if (serverCores < needsServerCores) return { kind: 'needsCores', needed: needsServerCores };
   if (baseline.setup === variant.setup && !control) {
@@ -369,11 +370,6 @@ function obstacle(pair: Pair, metric: Metric, { serverCores, control }: Rules): 
 function roughly(pair: Pair, metric: Metric): RatioInterval['interval'] {
   const figures = figuresOf(pair, metric);
   return figures === null ? [0, Infinity] : ratioInterval(...figures, 0.01).interval;
-}
-
-/** Whether a metric depends on it. A server that starves takes fewer requests at a time, which costs more CPU time for each. */
-function changes({ kind }: OneSided, metric: Metric): boolean {
-  return metrics[metric].isOfSpeed || (metric === 'cpu' && kind === 'starved');
 }
 
 /** The side whose generator was the limit, if it could change the verdict. */

@@ -1,7 +1,7 @@
 // Connections on the machine's loopback to a server under load that the load did not make. They come from code in another side's config,
 // or from another program.
-import { setTimeout as delay } from 'node:timers/promises';
 import { textOf } from '../files.ts';
+import { lookAtRandom } from '../looks-at-random.ts';
 import { socketsOf, userOf } from '../proc-files.ts';
 import { isLoopback } from './ports.ts';
 import { isStarted, isWatched, type RunningServer } from './server.ts';
@@ -22,10 +22,7 @@ interface Client {
   inode: string;
 }
 
-/** Samples come at random times, this far apart on average. */
-const sampleMs = 250;
-/** The share of a core that samples use at most. */
-const mostUsed = 0.02;
+const samples = { everyMs: 250, mostUsed: 0.02 };
 
 /**
  * Looks for strangers until the returned function is called. That returns, for each side, the name of the side that had connections to its
@@ -37,24 +34,12 @@ export function watchStrangers(
   generator: number,
 ): () => Promise<(string | undefined)[]> {
   const found = new Map<SharedSide, string>();
-  const over = new AbortController();
-  const watch = async () => {
-    while (!over.signal.aborted) {
-      const beganMs = performance.now();
-      lookFor(
-        sides.filter((side) => !found.has(side)),
-        sides,
-        generator,
-      ).forEach((by, side) => found.set(side, by));
-      const leastMs = (performance.now() - beganMs) / mostUsed;
-      const waitMs = Math.max(sampleMs * (0.5 + Math.random()), leastMs);
-      await delay(waitMs, undefined, { signal: over.signal }).catch(() => undefined);
-    }
-  };
-  const watched = watch();
+  const end = lookAtRandom(() => {
+    const asked = sides.filter((side) => !found.has(side));
+    lookFor(asked, sides, generator).forEach((by, side) => found.set(side, by));
+  }, samples);
   return async () => {
-    over.abort();
-    await watched;
+    await end();
     return sides.map((side) => found.get(side));
   };
 }

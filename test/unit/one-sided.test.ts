@@ -88,6 +88,12 @@ test('waits cost no verdict on a difference that is far larger than they make', 
   );
   const { comparisons } = summarise(facts, [variant('a', a), variant('b', b)]);
   expect(comparisons[0]?.verdict).toBe('slower');
+  expect(judged(waits(0.06, 0.07, 0.06, 0.07), waits(0, 0.01, 0, 0))).toMatchObject({
+    verdict: 'slower',
+    warnings: [
+      expect.stringMatching(/, so the difference of b and a is not as large as measured, and too /),
+    ],
+  });
 });
 
 test.each<[string, Shares[], Shares[], string, RegExp]>([

@@ -7,11 +7,11 @@ import { verdictLines } from '../../report/sentences.ts';
 import type { Result } from '../../result/result.ts';
 import { serverMetricNames } from '../../result/server-metrics.ts';
 import type { PlannedVariant, RunContext } from '../../runner/plan.ts';
-import { atRateFor, isCounted } from '../../scenario/load.ts';
+import { isCounted } from '../../scenario/load.ts';
 import { loadOf } from '../../scenario/variants.ts';
 import { thisMachine } from '../../setup/machine.ts';
 import { ensureTools } from '../../setup/tools.ts';
-import { lookAlone, perfLoadSeconds } from './look.ts';
+import { lasting, lookAlone, perfLoadSeconds } from './look.ts';
 import { heldAgainst } from './held.ts';
 
 /** A first load is as long as the load's own text says, but no longer, in seconds. */
@@ -43,7 +43,7 @@ export async function lookAfterRounds(run: EndedRun): Promise<Result | undefined
   if (sides.length === 0) return undefined;
   const asksWhy = stepped === undefined && isAsked(flags);
   const mostSeconds = longestAlone(run, sides.length, asksWhy);
-  const secondsOf = (planned: PlannedVariant) => secondsAlone(context, planned, mostSeconds);
+  const secondsOf = (planned: PlannedVariant) => firstLoadSeconds(context, planned, mostSeconds);
   if (!asksWhy && sides.every((side) => secondsOf(side) === 0)) return undefined;
   verdictLines(result).forEach(say);
   const takes = (planned: PlannedVariant) =>
@@ -71,9 +71,7 @@ export async function lookAfterRounds(run: EndedRun): Promise<Result | undefined
 /** A side of a search with the rate that it found. */
 function atFoundRate(side: PlannedVariant, { search }: Result): PlannedVariant {
   const found = search?.found.find(({ variant }) => variant === side.variant.name);
-  if (found === undefined) return side;
-  const { requests: _, durationSeconds: __, searched: ___, rate: ____, ...load } = side.load;
-  return { ...side, load: { ...load, ...atRateFor(found.rate, 1) } };
+  return found === undefined ? side : lasting(side, 1, found.rate);
 }
 
 const withPerfSeconds =
@@ -100,7 +98,7 @@ function longestAlone(
 }
 
 /** 0 where a round has that load already: the only one of its group, as long, or with all its requests from the first connect on. */
-function secondsAlone(
+function firstLoadSeconds(
   { plan }: RunContext,
   { variant, load }: PlannedVariant,
   most: number,
@@ -108,13 +106,14 @@ function secondsAlone(
   if (isCounted(load) || load.arrivals === 'logged') return 0;
   const { rate, requests = 0 } = load;
   const inRounds = rate === undefined ? (load.durationSeconds ?? 0) : requests / rate;
-  const { durationSeconds, ...profile } = loadOf(plan.scenario, variant);
-  const ofItself =
-    durationSeconds ?? (rate === undefined ? inRounds : (profile.requests ?? requests) / rate);
+  const written = loadOf(plan.scenario, variant);
+  let ofItself = written.durationSeconds ?? inRounds;
+  if (written.durationSeconds === undefined && rate !== undefined && written.requests !== undefined)
+    ofItself = written.requests / rate;
   const seconds = Math.min(most, Math.max(ofItself, inRounds));
   const group = plan.groups.find(({ sides }) => sides.some((side) => side.variant === variant));
-  const isAlone = group?.sides.length === 1;
-  return seconds < shortestSeconds || (isAlone && seconds <= inRounds) ? 0 : seconds;
+  const isInRounds = group?.sides.length === 1 && seconds <= inRounds;
+  return seconds < shortestSeconds || isInRounds ? 0 : seconds;
 }
 
 async function perfOrWhyNot(signal: AbortSignal): Promise<string | UserError> {

@@ -173,9 +173,13 @@ async function underLoadFor(
   return measured[0] as Measurement;
 }
 
-/** The side with a load of so many seconds. */
-function lasting(planned: PlannedVariant, seconds: number): PlannedVariant {
-  const { rate, requests: _, durationSeconds: __, searched: ___, ...load } = planned.load;
+/** The side with a load of so many seconds. @param rate in requests/s; default: the load's own, if it has one */
+export function lasting(
+  planned: PlannedVariant,
+  seconds: number,
+  rate = planned.load.rate,
+): PlannedVariant {
+  const { rate: _, requests: __, durationSeconds: ___, searched: ____, ...load } = planned.load;
   const length = rate === undefined ? { durationSeconds: seconds } : atRateFor(rate, seconds);
   return { ...planned, load: { ...load, ...length } };
 }

@@ -116,13 +116,18 @@ function oneSidedWarnings(
 ): string[] {
   const named = (name: string) =>
     variants.find((variant) => variant.name === name) as VariantResult;
-  return comparisons.flatMap(({ baseline, variant }) => {
+  return comparisons.flatMap(({ baseline, variant, verdict }) => {
     const disturbed = oneSided(named(baseline), named(variant));
     if (disturbed === undefined) return [];
     const { kind } = disturbed;
+    const pair = `${variant} and ${baseline}`;
     const figures =
       kind === 'starved' ? 'requests/s, latency and CPU per request' : 'requests/s and latency';
-    return `${oneSidedText(disturbed)}, so ${figures} of ${variant} and ${baseline} do not compare: ${remedies[kind]}, and run again`;
+    const consequence =
+      verdict === 'none'
+        ? `${figures} of ${pair} do not compare`
+        : `the difference of ${pair} is not as large as measured, and too large to come from that alone`;
+    return `${oneSidedText(disturbed)}, so ${consequence}: ${remedies[kind]}, and run again`;
   });
 }
 

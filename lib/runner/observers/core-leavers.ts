@@ -1,15 +1,13 @@
 // Servers that may run on other cores than the servers', since they have set the affinity of their threads themselves.
-import { setTimeout as delay } from 'node:timers/promises';
 import { namesIn, textOf } from '../../files.ts';
+import { lookAtRandom } from '../../looks-at-random.ts';
 import { parseCpuList } from '../../machine/processors.ts';
 import { present } from '../../present.ts';
 import { isWatched, type RunningServer } from '../../servers/index.ts';
 import type { Observer } from './observer.ts';
 
-/** Looks come at random times, this far apart on average, and once more at the end. */
-const lookEveryMs = 500;
-/** The share of a core that looks use at most. */
-const mostUsed = 0.01;
+/** There is one more at the end. */
+const looks = { everyMs: 500, mostUsed: 0.01 };
 
 export const coreLeavers: Observer = {
   name: 'the cores of the servers',
@@ -20,21 +18,10 @@ export const coreLeavers: Observer = {
       for (const [side, { server }] of stages.entries())
         for (const cpu of cpusOf(server)) if (!own.has(cpu)) found[side]?.add(cpu);
     };
-    const over = new AbortController();
-    const watch = async () => {
-      while (!over.signal.aborted) {
-        const beganAtMs = performance.now();
-        look();
-        const leastMs = (performance.now() - beganAtMs) / mostUsed;
-        const waitMs = Math.max(leastMs, lookEveryMs * (0.5 + Math.random()));
-        await delay(waitMs, undefined, { signal: over.signal }).catch(() => undefined);
-      }
-    };
-    const watched = watch();
+    const endLooks = lookAtRandom(look, looks);
     return {
       async end() {
-        over.abort();
-        await watched;
+        await endLooks();
         look();
         return found.map((cpus) =>
           present({ otherCpus: cpus.size === 0 ? undefined : [...cpus].sort((a, b) => a - b) }),

@@ -1,0 +1,27 @@
+// Looks at something that others do, at times that they cannot foresee.
+import { setTimeout as delay } from 'node:timers/promises';
+
+/**
+ * Calls `look` again and again until the returned function is called, whose promise settles after the last call.
+ * @param everyMs the time from one look to the next, on average @param mostUsed the share of a core, 0 to 1, that looks use at most
+ */
+export function lookAtRandom(
+  look: () => void,
+  { everyMs, mostUsed }: { everyMs: number; mostUsed: number },
+): () => Promise<void> {
+  const over = new AbortController();
+  const watch = async () => {
+    while (!over.signal.aborted) {
+      const beganAtMs = performance.now();
+      look();
+      const leastMs = (performance.now() - beganAtMs) / mostUsed;
+      const waitMs = Math.max(leastMs, everyMs * (0.5 + Math.random()));
+      await delay(waitMs, undefined, { signal: over.signal }).catch(() => undefined);
+    }
+  };
+  const watched = watch();
+  return async () => {
+    over.abort();
+    await watched;
+  };
+}
