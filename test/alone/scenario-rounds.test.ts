@@ -37,7 +37,7 @@ function shortRounds(out: string, args: string): ScenarioRun {
     });`,
   );
   return startScenario(
-    `${file} --precision 1% ${args} --no-look --store none --out ${out}`,
+    `${file} --precision 5% ${args} --no-look --store none --out ${out}`,
     home.env,
   );
 }
@@ -50,7 +50,7 @@ test('--precision ends at the deciding look, and --fail-if sets the exit code', 
   expect({ state, looks, precision }).toEqual({
     state: 'complete',
     looks: [5, 10, 20, 40, 80],
-    precision: 0.01,
+    precision: 0.05,
   });
   expect(looks).toContain(variants[0]?.rounds.length);
   expect(comparisons).toMatchObject([{ variant: 'closed', verdict: 'slower' }]);

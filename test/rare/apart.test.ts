@@ -15,15 +15,16 @@ beforeEach((context) => {
 
 /**
  * Writes the kernel setting that it sees to a file. Then asks all servers of bakeoff's ports that it reaches, again and again, and writes
- * their bodies. Its arguments are the file, the requests on each connection, and for how many seconds it keeps all of them open.
+ * their bodies. Its arguments are the file, how many processes do so, the requests on each connection, and for how many seconds it keeps all of
+ * them open.
  */
 const stranger = `
 use Socket;
-my ($log, $requests, $kept) = @ARGV;
+my ($log, $processes, $requests, $kept) = @ARGV;
 sub note { open my $out, '>>', $log; print $out @_; close $out; }
 open my $setting, '<', '/proc/sys/net/core/somaxconn';
 note(<$setting>);
-fork for 1..2;
+for (2..$processes) { fork or last; }
 $SIG{PIPE} = 'IGNORE';
 for (;;) {
   open my $tcp, '<', '/proc/net/tcp';
@@ -44,7 +45,7 @@ for (;;) {
 }`;
 
 /** Writes two configs that are equal but for code in the second. Returns them, and what this code has written so far. @param how it asks */
-function configs(how = '100 0.01') {
+function configs(how = '4 100 0.01') {
   const folder = newFolder();
   chmodSync(folder, 0o777);
   const log = join(folder, 'answers');
@@ -92,7 +93,7 @@ test('code in a config does not reach another config; kernel settings are those 
 
 test('where sides share a loopback, one that loads another costs the verdict', async () => {
   // It works too little in the turns of others to be loaded alone.
-  const { files, written } = configs('1 4');
+  const { files, written } = configs('1 1 0.8');
   const command = `node -e 'require("node:http").createServer((_, to) => to.end("hello c")).listen(process.env.PORT, "127.0.0.1")'`;
   const { comparisons, warnings } = await compared([...files, command], [], '2s');
   expect([...written()]).toEqual(expect.arrayContaining(['hello a', 'hello b', 'hello c']));

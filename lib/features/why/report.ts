@@ -3,7 +3,7 @@ import { measuredComparisons, variantOf } from '../../analysis/comparisons.ts';
 import { perRequestOf, reconnectsOf } from '../../analysis/phases.ts';
 import { total } from '../../analysis/statistics.ts';
 import { effect, counts, enumeration, hundredths, percent, short } from '../../format.ts';
-import type { Result, VariantResult } from '../../result/result.ts';
+import type { Result, VariantResult, Verdict } from '../../result/result.ts';
 import { perfCounts, type WhySide } from '../../result/why.ts';
 import {
   figure,
@@ -117,14 +117,19 @@ function callText({ name, now, before }: CallChange): string {
   return before < leastCalls.usual ? text : `${text} instead of ${perRequest(before)}`;
 }
 
+const isDecided = (of: { verdict: Verdict } | null): boolean =>
+  of?.verdict === 'faster' || of?.verdict === 'slower';
+
 /** Why the sides of a pair differ, without a full stop: the largest cause first. */
 function reasonOf(pair: Pair, result: Result): string {
   const { variant: now, baseline: before } = pair;
   const all = callChanges(pair, result);
   const parts = partChanges(pair);
   const wholeUs = Math.max(cpuOf(now), cpuOf(before));
+  const differs = isDecided(pair.comparison) || isDecided(pair.comparison.cpu);
+  // Counts of calls are exact. Times wander with the machine's load from one look to the next.
   const isClear = ({ us, sdUs }: Pick<PartChange, 'us' | 'sdUs'>): boolean =>
-    Math.abs(us) > surely * sdUs && Math.abs(us) >= leastShare * wholeUs;
+    differs && Math.abs(us) > surely * sdUs && Math.abs(us) >= leastShare * wholeUs;
   const isOfCalls = ({ name, isCall }: PartChange): boolean => {
     if (isCall) return all.some((call) => call.name === name);
     return all.length > 0 && name.startsWith('entering');
@@ -218,8 +223,8 @@ function handshakesText(variant: VariantResult): string {
 type Reconnects = ReturnType<typeof reconnectsOf>;
 
 function waitText({ comparison }: Pair, result: Result): string[] {
-  const { metric, ratio, cpu, variant, baseline, verdict } = comparison;
-  if (verdict !== 'faster' && verdict !== 'slower') return [];
+  const { metric, ratio, cpu, variant, baseline } = comparison;
+  if (!isDecided(comparison)) return [];
   const isExplained =
     metric === 'cpu' ||
     cpu === null ||

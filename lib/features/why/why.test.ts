@@ -141,6 +141,20 @@ describe('the sentence', () => {
     expect(whyLines(looked(plain, variant))).toEqual([`Why: ${text}.`]);
   });
 
+  it('names no times where neither requests/s nor CPU per request differ', () => {
+    const slowed = {
+      ...plain,
+      calls: { ...plain.calls, write: 1 },
+      cpu: { ...plain.cpu, writev: 9 },
+    };
+    const made = looked(plain, slowed);
+    for (const comparison of made.comparisons)
+      Object.assign(comparison, { verdict: 'inconclusive', cpu: null });
+    expect(whyLines(made)).toEqual([
+      'Why: open-file-cache makes 3.5 system calls per request, workers 2.5: 1 write.',
+    ]);
+  });
+
   it.each([
     [20_000, /: 0\.076 epoll_ctl\.$/],
     [2000, /nothing that perf sees differs/],
