@@ -1,15 +1,17 @@
-// The core's unit tests pass without features.
+// The core needs no feature. No feature needs another: test/unit/arrows.test.ts.
 import { expect, test } from 'vitest';
 import { featureNames, node, without } from '../fixtures/without-feature.ts';
 
 /** Tests of the features, and those that hold the documents and the map to the list of features. */
 const leftOut = ['lib/**', 'test/unit/docs.test.ts', 'test/unit/arrows.test.ts'];
 
-test("without any feature the core's unit tests pass", async () => {
+test("without any feature the types are right, and the core's unit tests pass", async () => {
   const { copy, gone } = without(...featureNames);
   // Benchmarks use two features. Any other test that imports one belongs in its folder.
   const goneTests = gone.filter((file) => file.startsWith('test/unit/'));
   expect(goneTests).toEqual(['test/unit/bench.test.ts']);
+  const types = await node(copy, ['node_modules/typescript/bin/tsc', '--noEmit']);
+  expect(types).toEqual({ code: 0, output: '' });
   // On a busy machine a test may time out, which says nothing on the features.
   const options = ['--run', '--project', 'unit', '--reporter=dot', '--retry=2', '--maxWorkers=2'];
   const exclude = leftOut.flatMap((files) => ['--exclude', files]);
