@@ -38,8 +38,8 @@ test.each(packages)('fuzzing of %s', async (path) => {
       '-test.run=^$',
       `-test.fuzz=^${target}$`,
       `-test.fuzzcachedir=${folder}`,
-      '-test.fuzztime=5s',
-      '-test.fuzzminimizetime=2s',
+      '-test.fuzztime=2s',
+      '-test.fuzzminimizetime=1s',
     ]);
     const output = printed.stdout + printed.stderr;
     // Before 1.27, Go may report the end of -fuzztime as a failure if a worker is late (golang/go#75804).
