@@ -31,16 +31,17 @@ export function takeSignals(ending: string) {
   const { signal } = controller;
   // Each server of a group listens to it while it starts.
   setMaxListeners(0, signal);
-  let firstAtMs = 0;
+  let isSameWish = true;
 
   function handle() {
     if (!signal.aborted) {
-      firstAtMs = performance.now();
+      // A signal that came while this process was busy is handled before an immediate.
+      setTimeout(() => setImmediate(() => (isSameWish = false)), sameWishMs).unref();
       console.error(`${process.stderr.isTTY ? '\n' : ''}${ending}`);
       controller.abort(new Interrupted());
       return;
     }
-    if (performance.now() - firstAtMs < sameWishMs) return;
+    if (isSameWish) return;
     if (finishing.size > 0)
       return console.error(`${[...finishing].join(', ')} has to finish first`);
     killChildren();

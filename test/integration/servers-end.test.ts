@@ -25,7 +25,7 @@ import {
 } from '../fixtures/servers.ts';
 
 const test = useServers();
-const soon = { timeout: 10_000, interval: 20 };
+const soon = { timeout: 30_000, interval: 20 };
 const oneWorker = nginx(['base'], { workers: 1 });
 const variable = { nginx: 'NGINX_BIN', h2o: 'H2O_BIN', nghttpd: 'NGHTTPD_BIN' };
 
