@@ -85,9 +85,12 @@ export const coresText = (cpus: readonly number[]): string =>
 export const strangerText = (by: string): string => by || 'another program';
 
 /** What disturbed one variant more than the other. */
-export function oneSidedText({ kind, name, other, share, otherShare }: OneSided): string {
-  if (kind === 'starved')
-    return `${name} waited ${percent(share)} of its turns for cores that other programs used, ${other} ${percent(otherShare)}`;
+export function oneSidedText(disturbance: OneSided): string {
+  const { kind, name, other, share, otherShare, hasFew } = disturbance;
+  if (kind === 'starved') {
+    const depth = hasFew ? ', with more requests under way' : '';
+    return `${name} waited ${percent(share)} of its turns for cores that other programs used, ${other} ${percent(otherShare)}${depth}`;
+  }
   const also = otherShare === 0 ? '' : `, ${other} in ${percent(otherShare)}`;
   return `${name} was stopped in ${percent(share)} of its time${also}`;
 }

@@ -96,6 +96,24 @@ test('waits cost no verdict on a difference that is far larger than they make', 
   });
 });
 
+test('equal waits cost the verdict of sides of which one has many more requests under way', () => {
+  const judgedAt = (share: number) => {
+    const shares = waits(share, share, share, share);
+    const a = shares.map((each) => second(1000, 0.99, 0.7, each));
+    const b = shares.map((each, round) => second(requests[round] as number, 0.79, 0.7, each));
+    const few = variant('a', a);
+    const many = variant('b', b);
+    many.load = { ...many.load, streams: 100 };
+    const [comparison] = summarise(facts, [few, many]).comparisons;
+    return [comparison?.verdict, comparison?.why];
+  };
+  expect(judgedAt(0.02)).toEqual(['slower', 'the whole interval is below 1']);
+  expect(judgedAt(0.4)).toEqual([
+    'none',
+    'a waited 40 % of its turns for cores that other programs used, b 40 %, with more requests under way',
+  ]);
+});
+
 test.each<[string, Shares[], Shares[], string, RegExp]>([
   [
     'one side was stopped',
