@@ -12,6 +12,17 @@ export function userOf(pid: string): number | undefined {
   return id === undefined ? undefined : Number(id);
 }
 
+/**
+ * The folder in /proc that tells a process's memory, files and namespaces: that of a thread which lives, if its first thread has ended
+ * (pthread_exit(3)).
+ */
+export function livingFolder(pid: string): string {
+  const folder = `/proc/${pid}`;
+  if (!/^State:\s+Z/m.test(textOf(`${folder}/status`))) return folder;
+  const living = namesIn(`${folder}/task`).find((task) => task !== pid);
+  return living === undefined ? folder : `${folder}/task/${living}`;
+}
+
 /** Inodes of a process's open sockets. @param folder of the process in /proc */
 export function socketsOf(folder: string): string[] {
   return namesIn(`${folder}/fd`).flatMap(

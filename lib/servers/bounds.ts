@@ -4,18 +4,32 @@ import fs from 'node:fs';
 import os from 'node:os';
 import { total } from '../analysis/statistics.ts';
 import { ifThere, linkOf, namesIn, textOf } from '../files.ts';
+import { livingFolder } from '../proc-files.ts';
 import { whole } from '../format.ts';
 import { run } from '../process.ts';
 
-/** Folders where every user may write, without links. */
-export const openFolders = realFolders([
-  '/dev/shm',
-  '/tmp',
-  '/var/tmp',
-  '/run/lock',
-  '/dev/mqueue',
-  os.tmpdir(),
-]);
+/** The usual folders where every user may write. */
+const usuallyOpen = ['/dev/shm', '/tmp', '/var/tmp', '/run/lock', '/dev/mqueue', os.tmpdir()];
+const mostDepth = 5;
+
+let open: Promise<string[]> | undefined;
+
+/** Folders where every user may write, without links: the usual ones, and those in closed folders below them. Looked for once. */
+export function openFolders(): Promise<string[]> {
+  return (open ??= findOpenFolders());
+}
+
+async function findOpenFolders(): Promise<string[]> {
+  const usual = realFolders(usuallyOpen);
+  const below = `-mindepth 1 -maxdepth ${mostDepth} -type d -perm -0002 -print0 -prune`.split(' ');
+  const found = await run({
+    command: 'find',
+    args: [...usual, ...below],
+    limit: { seconds: countSeconds, message: 'too many files' },
+  }).catch(() => undefined);
+  const inside = (found?.stdout ?? '').split('\0').filter((folder) => folder !== '');
+  return [...new Set([...usual, ...inside])];
+}
 
 const lookEveryMs = 1000;
 /** Looks take this part of the time or less, unless the pause between them were too long: much shared memory makes a look slow. */
@@ -30,13 +44,18 @@ const leastBytes = 20e6;
 /**
  * Watches what a server's user uses, until `stop`. It may have half of the memory that is free now, and half of the free space of each
  * file system where every user may write.
- * @param temp the server's own folder for files. @param processes returns the ids of the user's processes
+ * @param folders where the user may write: openFolders, and the server's own. @param processes returns the ids of the user's processes
  * @param end ends them; called once, when they use more
  */
-export function watchBounds(uid: number, temp: string, processes: () => string[], end: () => void) {
+export function watchBounds(
+  uid: number,
+  folders: readonly string[],
+  processes: () => string[],
+  end: () => void,
+) {
   const mostMemory = freeMemory() / 2;
   const shared = sharedBytes();
-  const systems = fileSystemsOf([...openFolders, temp]);
+  const systems = fileSystemsOf(folders);
   const inMemory = systems.filter((system) => system.isMemory);
   const onDisk = systems.filter((system) => !system.isMemory);
   let exceeded: string | undefined;
@@ -107,7 +126,7 @@ const kilobytesIn = (file: string, fields: RegExp): number[] =>
   [...textOf(file).matchAll(fields)].map(([, kilobytes]) => Number(kilobytes));
 
 const statusBytes = (pid: string, fields: RegExp): number =>
-  1024 * total(kilobytesIn(`/proc/${pid}/status`, fields), Number);
+  1024 * total(kilobytesIn(`${livingFolder(pid)}/status`, fields), Number);
 
 const residentBytes = (pid: string): number => statusBytes(pid, /^(?:VmRSS|VmSwap):\s+(\d+) kB/gm);
 
@@ -117,7 +136,7 @@ function bytesSharedOnce(processes: readonly string[]): number {
   // Root in a container may not see the share (PSS) of each process.
   let mostShared = 0;
   for (const [index, pid] of processes.entries()) {
-    const shares = index < mostShares ? `/proc/${pid}/smaps_rollup` : '';
+    const shares = index < mostShares ? `${livingFolder(pid)}/smaps_rollup` : '';
     const kilobytes = kilobytesIn(shares, /^(?:Pss|SwapPss):\s+(\d+) kB/gm);
     if (kilobytes.length > 0) bytes += 1024 * total(kilobytes, Number);
     else {
@@ -142,7 +161,7 @@ const sharedBytes = (): number =>
 
 /** Whether a process has a mount namespace of its own. */
 function hasOwnMounts(pid: string): boolean {
-  const mounts = linkOf(`/proc/${pid}/ns/mnt`);
+  const mounts = linkOf(`${livingFolder(pid)}/ns/mnt`);
   return mounts !== '' && mounts !== linkOf('/proc/self/ns/mnt');
 }
 
@@ -161,7 +180,9 @@ const tmpfs = 0x0102_1994;
 function fileSystemsOf(folders: readonly string[]): FileSystem[] {
   const systems = new Map<number, FileSystem>();
   for (const folder of folders) {
-    const { dev } = fs.statSync(folder);
+    const dev = ifThere(() => fs.statSync(folder).dev);
+    // Somebody's folder may be gone by now.
+    if (dev === undefined) continue;
     const known = systems.get(dev);
     const { type, blocks, bfree, bavail, bsize } = fs.statfsSync(folder);
     if (known !== undefined) known.folders.push(folder);
@@ -205,16 +226,24 @@ async function bytesOf(
   );
 }
 
-/** Bytes of files of the file systems that have been removed, and that these processes have open. */
+/** Bytes of files of the file systems that have been removed, and that these processes have open or mapped. */
 function namelessBytes(systems: readonly FileSystem[], processes: readonly string[]): number {
   const found = new Map<string, number>();
-  for (const pid of processes)
-    for (const descriptor of namesIn(`/proc/${pid}/fd`)) {
-      const stats = ifThere(() => fs.statSync(`/proc/${pid}/fd/${descriptor}`));
-      if (stats?.nlink === 0 && systems.some(({ dev }) => dev === stats.dev))
-        found.set(`${stats.dev} ${stats.ino}`, 512 * stats.blocks);
-    }
+  for (const file of processes.flatMap(heldFiles)) {
+    const stats = ifThere(() => fs.statSync(file));
+    if (stats?.nlink === 0 && systems.some(({ dev }) => dev === stats.dev))
+      found.set(`${stats.dev} ${stats.ino}`, 512 * stats.blocks);
+  }
   return total([...found.values()], Number);
+}
+
+/** What each thread of a process has open, since threads may open files of their own, and the removed files that it has mapped. */
+function heldFiles(pid: string): string[] {
+  const tasks = namesIn(`/proc/${pid}/task`).map((task) => `/proc/${pid}/task/${task}`);
+  const opened = tasks.flatMap((task) => namesIn(`${task}/fd`).map((name) => `${task}/fd/${name}`));
+  const living = livingFolder(pid);
+  const ranges = [...textOf(`${living}/maps`).matchAll(/^(\S+) .* \(deleted\)$/gm)];
+  return [...opened, ...ranges.map(([, range]) => `/proc/${pid}/map_files/${range}`)];
 }
 
 /**
@@ -222,7 +251,7 @@ function namelessBytes(systems: readonly FileSystem[], processes: readonly strin
  * write, such as /tmp/.X11-unix, without those in folders of the user.
  */
 export const filesOf = (uid: number | string): string[] =>
-  `-mindepth 1 -maxdepth 5 -type d ! -user ${uid} ! -perm -0002 -prune -o -user ${uid} -prune`.split(
+  `-mindepth 1 -maxdepth ${mostDepth} -type d ! -user ${uid} ! -perm -0002 -prune -o -user ${uid} -prune`.split(
     ' ',
   );
 
@@ -231,7 +260,7 @@ export async function filesLeftBy(uid: number): Promise<string[]> {
   const limit = { seconds: countSeconds, message: 'too many files' };
   const found = await run({
     command: 'find',
-    args: [...openFolders, ...filesOf(uid), '-print'],
+    args: [...(await openFolders()), ...filesOf(uid), '-print'],
     limit,
   });
   return found.stdout.split('\n').filter((file) => file !== '');

@@ -8,6 +8,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { ifThere, namesIn, readIfThere, textOf } from '../files.ts';
 import { processIds, userOf } from '../proc-files.ts';
 import { helper, helperIfThere, systemPath } from '../../bin/trust.mjs';
+import { shellWord } from '../scenario/load/shell-words.ts';
 import {
   becoming,
   run,
@@ -147,7 +148,7 @@ function startOf(pid: string): string | undefined {
  * killed bakeoff have 5 s to end by themselves. Its words: cgroup, mark, folder, and the server's user with the command that
  * becomes this user, or nothing.
  */
-const endScript = `
+const endScript = (folders: readonly string[]) => `
   cgroup=$1 mark=$2 folder=$3 uid=\${4:-0}
   [ $# -gt 4 ] && shift 4 || shift $#
   trap "" HUP INT TERM
@@ -214,7 +215,7 @@ const endScript = `
   if [ "$uid" -gt 0 ]; then
     as_user 60 "$@" rm -rf "$folder/temp"
     # No other file of this user is anyone's. Nor is any queue, semaphore or shared memory.
-    as_user 60 "$@" find ${[...openFolders, ...filesOf('$uid')].join(' ')} -exec sh -c '
+    as_user 60 "$@" find ${[...folders.map(shellWord), ...filesOf('$uid')].join(' ')} -exec sh -c '
       for file; do [ -L "$file" ] || chmod -R u+rwX "$file"; rm -rf "$file"; done' sh {} +
     as_user 5 "$@" ipcrm --all
   fi
@@ -232,11 +233,12 @@ interface Ending {
   folder: string;
 }
 
-function startEnding({ cgroup = '', user, mark, folder }: Ending) {
+async function startEnding({ cgroup = '', user, mark, folder }: Ending) {
+  const folders = user === undefined ? [] : await openFolders();
   const becomes = user === undefined ? [] : [String(user.uid), ...wordsOf([becoming(user)])];
   return startChild({
     command: 'sh',
-    args: ['-c', endScript, 'sh', cgroup, mark, folder, ...becomes],
+    args: ['-c', endScript(folders), 'sh', cgroup, mark, folder, ...becomes],
     cwd: '/',
     env: { PATH: systemPath },
     stdio: ['pipe', 'ignore', 'ignore'],

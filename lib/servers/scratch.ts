@@ -17,7 +17,7 @@ import path from 'node:path';
 import { printable } from '../errors.ts';
 import { foldersUp, ifThere } from '../files.ts';
 import type { RunAs } from '../process.ts';
-import { filesLeftBy, watchBounds } from './bounds.ts';
+import { filesLeftBy, openFolders, watchBounds } from './bounds.ts';
 import { endLeft, openScope, pidNamespace } from './scope.ts';
 
 /** Folders of killed processes. What cannot be ended, such as a process that hangs in the kernel, is waited for once. */
@@ -58,7 +58,9 @@ export async function makeScratch(user?: RunAs, name = '') {
   const kept = path.join(folder, 'kept');
   for (const inner of [temp, kept]) mkdirSync(inner, { mode: 0o700 });
   const scope = await openScope(folder, user);
-  const bounds = user && watchBounds(user.uid, temp, scope.processes, () => void endOnce());
+  const bounds =
+    user &&
+    watchBounds(user.uid, [...(await openFolders()), temp], scope.processes, () => void endOnce());
   const original = new Map<string, string>();
   let ending: Promise<void> | undefined;
 

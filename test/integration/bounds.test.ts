@@ -50,8 +50,15 @@ function leftBy(uid: number): string[] {
 const writing = (folder: string, megabytes: number) =>
   `mkdir "${folder}/left-by-$<"; open F, ">", "${folder}/left-by-$</f"; print F "x" x 1e6 for 1..${megabytes}; close F;`;
 
+// Numbers of exit(2), which ends a thread, and of mmap(2).
+const [exits, maps] = process.arch === 'x64' ? [60, 9] : [93, 222];
+
 asRoot.each([
   ['memory of processes', 'fork; our $much = "x" x 80e6;'],
+  [
+    'memory of a thread whose process has no first one',
+    `use threads; threads->create(sub { our $much = "x" x 160e6; sleep 9 while 1 }); syscall(${exits}, 0);`,
+  ],
   ['files in /dev/shm', writing('/dev/shm', 150)],
   [
     'shared memory',
@@ -78,6 +85,13 @@ const namelessly = (folder: string, megabytes: number) =>
     .replace('; print F', `; unlink "${folder}/left-by-$</f"; print F`)
     .replace('close F', 'sleep 60');
 
+/** As writing, to a file that has no name and is only mapped. */
+const mapped = (folder: string, megabytes: number) =>
+  writing(folder, megabytes).replace(
+    'close F',
+    `syscall(${maps}, 0, ${megabytes * 1e6}, 1, 1, fileno(F), 0); close F; unlink "${folder}/left-by-$</f"; sleep 60`,
+  );
+
 /** A new folder as X11 makes one in /tmp. */
 function openSubfolder(): string {
   const folder = mkdtempSync('/var/tmp/open-to-all-');
@@ -90,6 +104,7 @@ asRoot.each<[string, () => string, typeof writing?]>([
   ['a folder that is open to all', () => '/var/tmp'],
   ['such a folder in another', openSubfolder],
   ['a file without a name', () => '/var/tmp', namelessly],
+  ['a file that it has mapped', () => '/var/tmp', mapped],
   ["the server's own folder", () => `" . glob("${test.folder}/bakeoff-server-*/temp") . "`],
 ])(
   'ends a server whose code writes more than its bound to a disk: %s',
@@ -147,7 +162,7 @@ it('memory that processes share counts once', async () => {
   await vi.waitFor(() => expect(pids()).toHaveLength(2), soon);
   const end = vi.fn();
   const look = vi.fn(pids);
-  const { stop, exceeded } = watchBounds(0x7000_0000, newFolder(), look, end);
+  const { stop, exceeded } = watchBounds(0x7000_0000, [newFolder()], look, end);
   onTestFinished(stop);
   // Once for resident memory, once for the share of each process.
   await vi.waitFor(() => expect(look).toHaveBeenCalledTimes(4), soon);
@@ -162,8 +177,11 @@ asRoot.each(['SIGTERM', 'SIGKILL'] as const)(
     await chmod(precious, 0o777);
     const results = newFolder();
     await chmod(results, 0o777);
+    const closed = await ownFiles({ 'open/of-others': 'x' });
+    const open = path.join(closed, 'open');
+    await chmod(open, 0o777);
     const code = `
-      for my $folder (qw(${openFolders.join(' ')})) {
+      for my $folder (qw(${[...openFolders, open].join(' ')})) {
         my $name = "$folder/left-by-$<";
         mkdir $name; mkdir "$name/closed"; open F, ">", "$name/closed/file"; print F "x" x 2e6; close F;
         symlink "${precious}", "$name/link"; symlink "${precious}", "$name-link";
@@ -180,6 +198,7 @@ asRoot.each(['SIGTERM', 'SIGKILL'] as const)(
     runner.kill(signal);
     await exited;
     await vi.waitFor(() => expect(leftBy(uid)).toEqual([]), soon);
+    await vi.waitFor(() => expect(readdirSync(open)).toEqual(['of-others']), soon);
     expect(readdirSync(path.join(precious, 'a'))).toEqual(['b']);
   },
 );
