@@ -8,6 +8,8 @@ import type { Observer } from './observer.ts';
 
 /** There is one more at the end. */
 const looks = { everyMs: 500, mostUsed: 0.01 };
+/** Threads that a look reads, so that a side with thousands of them is not looked at less often. */
+const mostThreads = { ofProcess: 30, ofServer: 150 };
 
 export const coreLeavers: Observer = {
   name: 'the cores of the servers',
@@ -31,14 +33,26 @@ export const coreLeavers: Observer = {
   },
 };
 
-/** The cores on which a thread of the server may run; none of a server whose processes are not known here. */
+/** The cores on which threads of the server may run; none of a server whose processes are not known here. */
 function cpusOf(server: RunningServer): number[] {
   if (!isWatched(server)) return [];
-  const tasks = server
-    .processes()
-    .flatMap((pid) => namesIn(`/proc/${pid}/task`).map((task) => `/proc/${pid}/task/${task}`));
-  const lists = tasks.flatMap(
-    (task) => /^Cpus_allowed_list:\s+(\S+)$/m.exec(textOf(`${task}/status`))?.[1] ?? [],
-  );
+  const tasks = atRandom(server.processes(), mostThreads.ofServer).flatMap(threadsOf);
+  const lists = tasks
+    .slice(0, mostThreads.ofServer)
+    .flatMap((task) => /^Cpus_allowed_list:\s+(\S+)$/m.exec(textOf(`${task}/status`))?.[1] ?? []);
   return [...new Set(lists)].flatMap((list) => parseCpuList(list, 'Cpus_allowed_list'));
+}
+
+function threadsOf(pid: string): string[] {
+  const folder = `/proc/${pid}/task`;
+  return atRandom(namesIn(folder), mostThreads.ofProcess).map((task) => `${folder}/${task}`);
+}
+
+/** Up to so many of the names, in an order that nobody can foresee. */
+function atRandom(names: readonly string[], most: number): string[] {
+  const keyed = names.map((name) => ({ name, key: Math.random() }));
+  return keyed
+    .sort((a, b) => a.key - b.key)
+    .slice(0, most)
+    .map(({ name }) => name);
 }
