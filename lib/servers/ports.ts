@@ -4,7 +4,8 @@ import { readdirSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { UserError } from '../errors.ts';
-import { textOf } from '../files.ts';
+import { linkOf, textOf } from '../files.ts';
+import { run, type Before } from '../process.ts';
 import { socketsOf } from '../proc-files.ts';
 
 /** `address`: IPv4, such as 127.0.0.1. */
@@ -164,27 +165,41 @@ export function listeningSockets(folder: string): Listening[] {
 }
 
 /**
- * Whether processes of one network namespace have connections that they opened, such as to a database; also if that cannot be seen. A
- * connection to a process of their own over a unix socket looks the same.
+ * Whether processes of one network namespace have connections that they opened, such as to a database; also if that cannot be seen. Those
+ * over unix sockets to each other are none.
  */
-export function connectsOut(pids: readonly (number | string)[]): boolean {
+export async function connectsOut(pids: readonly (number | string)[]): Promise<boolean> {
   const inodes = new Set(pids.flatMap((pid) => socketsOf(`/proc/${pid}`)));
   if (inodes.size === 0) return true;
-  const folder = `/proc/${pids[0]}/net`;
+  const folder = `/proc/${pids[0]}`;
   const own = new Set(listeningOf(pids).map(({ port }) => port));
-  const linesOf = (list: string) => textOf(`${folder}/${list}`).split('\n');
+  const linesOf = (list: string) => textOf(`${folder}/net/${list}`).split('\n');
   const [established, connected] = ['01', '03'];
-  return (
-    ['tcp', 'tcp6'].flatMap(linesOf).some((line) => {
-      const [, local = '', , state, , , , , , inode = ''] = line.trim().split(/\s+/);
-      const port = parseInt(local.split(':')[1] ?? '', 16);
-      return state === established && inodes.has(inode) && !own.has(port);
-    }) ||
-    linesOf('unix').some((line) => {
-      const [, , , , , state, inode = ''] = line.split(/\s+/);
-      return state === connected && inodes.has(inode);
-    })
-  );
+  const isOut = ['tcp', 'tcp6'].flatMap(linesOf).some((line) => {
+    const [, local = '', , state, , , , , , inode = ''] = line.trim().split(/\s+/);
+    const port = parseInt(local.split(':')[1] ?? '', 16);
+    return state === established && inodes.has(inode) && !own.has(port);
+  });
+  if (isOut) return true;
+  const unix = linesOf('unix').flatMap((line) => {
+    const [, , , , , state, inode = ''] = line.split(/\s+/);
+    return state === connected && inodes.has(inode) ? [inode] : [];
+  });
+  if (unix.length === 0) return false;
+  const peers = await unixPeers(folder);
+  return unix.some((inode) => !inodes.has(peers.get(inode) ?? ''));
+}
+
+/** The peers of unix sockets, by inode, as ss(8) prints them; none if it cannot. @param folder of a process in /proc, whose network it is */
+async function unixPeers(folder: string): Promise<ReadonlyMap<string, string>> {
+  const network = `${folder}/ns/net`;
+  const isHere = linkOf(network) === linkOf('/proc/self/ns/net');
+  const before: Before[] = isHere ? [] : [['nsenter', `--net=${network}`, '--']];
+  const limit = { seconds: 5, message: 'ss takes too long' };
+  const printed = await run({ command: 'ss', args: ['-xH'], before, limit }).catch(() => undefined);
+  // Type, state, two queues, then path and inode of both ends.
+  const lines = [...(printed?.stdout ?? '').matchAll(/ (\d+) +\S+ (\d+) *$/gm)];
+  return new Map(lines.map(([, inode = '', peer = '']) => [inode, peer]));
 }
 
 /** The kernel writes an address as 32-bit words in its own byte order. */

@@ -27,11 +27,36 @@ test("connections of clients are not a server's own, and those to others are", a
     });
     const client = connect(port, '127.0.0.1');
     await once(client, 'connect');
-    expect(connectsOut([child.pid as number])).toBe(false);
+    expect(await connectsOut([child.pid as number])).toBe(false);
     client.write(String((backend.address() as AddressInfo).port));
     await once(client, 'data');
-    expect(connectsOut([child.pid as number])).toBe(true);
+    expect(await connectsOut([child.pid as number])).toBe(true);
     client.destroy();
+  } finally {
+    child.kill();
+    backend.close();
+  }
+});
+
+test.each([
+  ['none that it opened', 'socketpair(A, B, AF_UNIX, SOCK_STREAM, 0);', false],
+  [
+    'one, with a backend',
+    'socket(A, AF_UNIX, SOCK_STREAM, 0); connect(A, sockaddr_un($ARGV[0])) or die;',
+    true,
+  ],
+])('over unix sockets it has %s', async (_, code, isOut) => {
+  const path = join(newFolder(), 'socket');
+  const backend = createServer().listen(path);
+  await once(backend, 'listening');
+  const log = join(newFolder(), 'log');
+  const file = openSync(log, 'w');
+  const line = ['-MSocket', '-e', `$| = 1; ${code} print 1; sleep 60`, path];
+  // Node's pipes are sockets.
+  const child = spawn('perl', line, { stdio: ['ignore', file, file] });
+  try {
+    await vi.waitFor(() => expect(readFileSync(log, 'utf8')).toBe('1'));
+    expect(await connectsOut([child.pid as number])).toBe(isOut);
   } finally {
     child.kill();
     backend.close();

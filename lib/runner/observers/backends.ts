@@ -7,8 +7,10 @@ export const backends: Observer = {
   name: 'the connections of the servers',
   begin: ({ stages }) => ({
     end: () =>
-      stages.map(({ server }) => ({
-        mayHaveBackends: !isWatched(server) || connectsOut(server.processes()),
-      })),
+      Promise.all(
+        stages.map(async ({ server }) => ({
+          mayHaveBackends: !isWatched(server) || (await connectsOut(server.processes())),
+        })),
+      ),
   }),
 };
