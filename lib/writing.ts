@@ -33,7 +33,7 @@ export async function writeWhole(file: string, text: string, mode = 0o666): Prom
 }
 
 /** Whether a file's text is one that bakeoff has written before, which it may replace. */
-type IsOwn = (text: string) => boolean;
+type IsOwn = (text: string, file: string) => boolean;
 
 /**
  * Writes a file that a user has named, like writeWhole. It replaces nothing but an empty file and one of bakeoff's own: another may be one
@@ -96,7 +96,7 @@ const mostOwnBytes = 100e6;
 
 /** Throws an Error if the file is neither empty nor one of bakeoff's own. */
 function requireOwn(file: string, { size }: Stats, isOwn: IsOwn): void {
-  if (size === 0 || (size <= mostOwnBytes && isOwn(readBytes(file, mostOwnBytes).toString())))
+  if (size === 0 || (size <= mostOwnBytes && isOwn(readBytes(file, mostOwnBytes).toString(), file)))
     return;
   throw new Error('another file is there, which bakeoff did not write: remove it, or name another');
 }

@@ -2,7 +2,7 @@
 import { features } from '../features.ts';
 import { requestsOf } from '../scenario/pages.ts';
 import { constants, fstatSync, statSync } from 'node:fs';
-import { join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { measuredComparisons, sidesOf } from '../analysis/comparisons.ts';
 import { sideWithWrongAnswers } from '../analysis/bodies.ts';
 import { roundRps, successRatioOf, wholeRounds } from '../analysis/phases.ts';
@@ -30,7 +30,7 @@ import { type Plan, type PlanDraft } from '../runner/plan.ts';
 import { estimatedSeconds, expectedRounds, nextLook } from '../runner/times.ts';
 import type { Environment } from '../result/environment.ts';
 import {
-  isResultJson,
+  runOfJson,
   resultJson,
   type Comparison,
   type Result,
@@ -319,14 +319,23 @@ export function terminalOf({ json, verbose }: RunOptions): TerminalReportOptions
   return { ...terminal(json ? process.stderr : process.stdout), verbose: verbose === true };
 }
 
-/** The text of an export, and whether a text is one. */
-const exportText: Readonly<
-  Record<ExportFlag, { of: (result: Result) => string; isOwn: (text: string) => boolean }>
-> = {
+interface Export {
+  of(result: Result): string;
+  /** Whether a file's text is such an export. */
+  isOwn(text: string, file: string): boolean;
+}
+
+const exportText: Readonly<Record<ExportFlag, Export>> = {
   'export-markdown': { of: markdownReport, isOwn: isMarkdownReport },
-  'export-json': { of: resultJson, isOwn: isResultJson },
+  'export-json': { of: resultJson, isOwn: isJsonExport },
   'export-csv': { of: csvReport, isOwn: isCsvReport },
 };
+
+/** A run's own file is none. */
+function isJsonExport(text: string, file: string): boolean {
+  const run = runOfJson(text);
+  return run !== undefined && run !== basename(dirname(file));
+}
 
 /** Throws UserError (exit code 2) if an export cannot be written. */
 export async function checkExports(exports: Exports): Promise<void> {

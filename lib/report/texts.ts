@@ -90,7 +90,11 @@ function terminalLines({ title, tables, below }: Part, options: TerminalOptions)
 
 const summaryOfRun = '<details><summary>Rounds, machine, versions</summary>';
 
-export const isMarkdownReport = (text: string): boolean => text.includes(summaryOfRun);
+/** Whether a text begins and ends as a report does, and has one. */
+export function isMarkdownReport(text: string): boolean {
+  const isOne = text.split(summaryOfRun).length === 2;
+  return isOne && text.startsWith('**') && text.endsWith('</details>\n');
+}
 
 /** Paths are left out: redirections, and users' configs go by their files' names, or else by their variants'. */
 export function markdownReport(result: Result): string {
@@ -258,10 +262,19 @@ function columnsOf(metric: ServerMetric): Record<string, (row: Row) => Value> {
   };
 }
 
-/** By its first columns: another version may have more. */
+/** By its first columns, since another version may have more; all rows are of one run. */
 export function isCsvReport(text: string): boolean {
-  return text.startsWith(`${Object.keys(columns).slice(0, 3).join(',')},`);
+  if (!text.startsWith(`${Object.keys(columns).slice(0, 3).join(',')},`)) return false;
+  const [titles = [], ...rows] = text.split('\r\n').map(cellsOf);
+  const end = rows.pop();
+  const run = titles.indexOf('run');
+  const isRow = (cells: readonly string[]) =>
+    cells.length === titles.length && cells[run] === rows[0]?.[run];
+  return end?.join() === '' && rows.every(isRow);
 }
+
+const cellsOf = (line: string): string[] =>
+  [...line.matchAll(/(?:^|,)("(?:[^"]|"")*"|[^,]*)/g)].map(([, cell = '']) => cell);
 
 /** A row per variant that ran, each ended by CRLF; unknown figures are empty cells. */
 export function csvReport(result: Result): string {

@@ -428,10 +428,9 @@ const result = open({
 });
 export type Result = v.InferOutput<typeof result>;
 
-/** Whether a text begins as those of resultJson. */
-export function isResultJson(text: string): boolean {
-  return /^\{\n {2}"schema": \d+,\n {2}"run": "/.test(text);
-}
+/** The run of a text that begins as those of resultJson; undefined for others. */
+export const runOfJson = (text: string): string | undefined =>
+  /^\{\n {2}"schema": \d+,\n {2}"run": "([^"]+)"/.exec(text)?.[1];
 
 /** result.json's text: indented, with each histogram on one line. */
 export function resultJson(content: Result): string {

@@ -355,12 +355,33 @@ test('an export replaces one, and no other file', async () => {
   await again();
   expect(await again()).toBe(0);
   expect(readFileSync(join(folder, 'a.json.unfinished'), 'utf8')).toBe('mine');
-  for (const name of ['a.md', 'a.csv', 'a.json']) {
+  const rowsOf = (csv: string) => csv.slice(csv.indexOf('\n') + 1);
+  const others: [string, (text: string) => string][] = [
+    ['a.md', () => 'a key'],
+    ['a.md', (text) => `My notes:\n${text}`],
+    ['a.md', (text) => `${text}My notes\n`],
+    ['a.csv', () => 'a key'],
+    ['a.csv', (text) => text + rowsOf(text).replaceAll(whole.run, 'another run')],
+    ['a.csv', (text) => `${text}my notes\r\n`],
+    ['a.json', () => 'a key'],
+  ];
+  for (const [name, made] of others) {
     const file = join(folder, name);
     const text = readFileSync(file, 'utf8');
-    writeFileSync(file, 'a key');
-    await expect(again(), name).rejects.toThrow(`${file} cannot be written: another file is there`);
-    expect(readFileSync(file, 'utf8')).toBe('a key');
+    const other = made(text);
+    writeFileSync(file, other);
+    await expect(again(), other).rejects.toThrow(
+      `${file} cannot be written: another file is there`,
+    );
+    expect(readFileSync(file, 'utf8')).toBe(other);
     writeFileSync(file, text);
   }
+});
+
+test("an export does not replace a run's own result", async () => {
+  const folder = await ownFiles({ [`${whole.run}/result.json`]: resultJson(whole) });
+  const file = join(folder, whole.run, 'result.json');
+  await expect(checkExports([{ flag: 'export-json', file }])).rejects.toThrow(
+    `${file} cannot be written: another file is there`,
+  );
 });
