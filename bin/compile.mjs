@@ -2,6 +2,7 @@
 // node bin/compile.mjs
 import { createHash } from 'node:crypto';
 import {
+  lchownSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
@@ -58,11 +59,19 @@ export async function compiledCommands(projectRoot, keptMs = dayMs) {
     writeFileSync(join(fresh, 'state'), `${seenNow}\n${contentNow}\n`);
     for (const name of [...names, 'state']) renameSync(join(fresh, name), join(dist, name));
     removeOld(dist, names, keptMs);
+    giveToCaller(projectRoot, [dist, ...readdirSync(dist).map((name) => join(dist, name))]);
   } finally {
     process.umask(umask);
     rmSync(fresh, { recursive: true, force: true });
   }
   return main;
+}
+
+/** In the checkout of a caller of sudo, who compiles there too. */
+function giveToCaller(projectRoot, files) {
+  const { uid, gid } = statSync(projectRoot);
+  if (process.geteuid?.() !== 0 || String(uid) !== process.env.SUDO_UID) return;
+  for (const file of files) lchownSync(file, uid, gid);
 }
 
 /** The commands, the package, and the shipped scenarios, because a user's scenario may import them. */

@@ -11,6 +11,8 @@ import { run } from '../process.ts';
 /** The usual folders where every user may write. */
 const usuallyOpen = ['/dev/shm', '/tmp', '/var/tmp', '/run/lock', '/dev/mqueue', os.tmpdir()];
 const mostDepth = 5;
+/** A user of this machine may make any number of them. */
+const mostFolders = 100;
 
 let open: Promise<string[]> | undefined;
 
@@ -28,7 +30,7 @@ async function findOpenFolders(): Promise<string[]> {
     limit: { seconds: countSeconds, message: 'too many files' },
   }).catch(() => undefined);
   const inside = (found?.stdout ?? '').split('\0').filter((folder) => folder !== '');
-  return [...new Set([...usual, ...inside])];
+  return [...new Set([...usual, ...inside])].slice(0, mostFolders);
 }
 
 const lookEveryMs = 1000;

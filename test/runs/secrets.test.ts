@@ -124,7 +124,13 @@ test('arguments of a command, and a body and headers from a file, are stored onl
       ...`--quick --duration 0.3s --rounds 1 --out ${out} --export-json ${exported}`.split(' '),
       ...'--header @headers --data @body --allow-different-bodies'.split(' '),
     ],
-    { ...home.env, INIT_CWD: folder, SUDO_UID: '65533', SUDO_GID: '65533' },
+    {
+      ...home.env,
+      BAKEOFF_HOME: folder,
+      INIT_CWD: folder,
+      SUDO_UID: '65533',
+      SUDO_GID: '65533',
+    },
     usually,
   );
   const result = await wholeResult(run, out);
@@ -132,8 +138,11 @@ test('arguments of a command, and a body and headers from a file, are stored onl
   const ofRun = ['', 'report.html', 'round-1/a/output.log'].map((name) =>
     join(runFolder(out), name),
   );
+  const database = join(folder, 'influxdb');
+  const ofDatabase = readdirSync(database, { recursive: true, encoding: 'utf8' });
+  const files = [out, exported, ...ofRun, ...ofDatabase.map((name) => join(database, name))];
   if (process.getuid?.() === 0)
-    for (const file of [out, exported, ...ofRun]) expect(statSync(file).uid, file).toBe(65_533);
+    for (const file of files) expect(statSync(file).uid, file).toBe(65_533);
   expect(run.stdout() + run.stderr()).not.toMatch(hasSecret);
   for (const { load, server } of result.variants) {
     expect(load).toMatchObject({ body: '***', headers: { 'X-Token': '***' } });
@@ -142,8 +151,8 @@ test('arguments of a command, and a body and headers from a file, are stored onl
   expect(filesWithSecret(runFolder(out))).toEqual([]);
   expect(modesIn(out)).toEqual([]);
   expect(statSync(exported).mode & 0o777).toBe(0o644);
-  await storeOf(home);
-  expect(filesWithSecret(join(home.folder, 'influxdb'))).toEqual([]);
+  await storeOf({ ...home, folder });
+  expect(filesWithSecret(database)).toEqual([]);
 });
 
 test.each([

@@ -1,8 +1,16 @@
 // The commands are compiled once for each state of their sources.
-import { cpSync, mkdirSync, readdirSync, statSync, utimesSync, writeFileSync } from 'node:fs';
+import {
+  chownSync,
+  cpSync,
+  mkdirSync,
+  readdirSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { compiledCommands } from '../../bin/compile.mjs';
 import { newFolder } from '../fixtures/new-folder.ts';
 
@@ -75,4 +83,15 @@ test('a failed compilation leaves no files behind', async () => {
   say('export const = 1;');
   await expect(compiledCommands(root)).rejects.toThrow('word.ts');
   expect(readdirSync(join(root, 'dist'))).toEqual([]);
+});
+
+test.runIf(process.getuid?.() === 0)("under sudo, what is compiled is the caller's", async () => {
+  const { root, say } = project();
+  say("export const word: string = 'one';");
+  chownSync(root, 65533, 65533);
+  vi.stubEnv('SUDO_UID', '65533');
+  await compiledCommands(root);
+  const dist = join(root, 'dist');
+  const files = [dist, ...readdirSync(dist).map((name) => join(dist, name))];
+  expect(files.map((file) => statSync(file).uid)).toEqual(files.map(() => 65533));
 });

@@ -4,11 +4,19 @@ import { closeSync, existsSync, readFileSync, statfsSync, statSync, writeFileSyn
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { messageOf, UserError } from '../../errors.ts';
-import { linkOf, makeFolder, makePrivateFolder, namesIn, textOf } from '../../files.ts';
+import {
+  callerOfSudo,
+  linkOf,
+  makeFolder,
+  makePrivateFolder,
+  namesIn,
+  textOf,
+} from '../../files.ts';
 import { holder, lockFile, writeHolder } from '../../machine/locks.ts';
 import {
   continueWhenOrphaned,
   pin,
+  run,
   startLogged,
   weighSession,
   withoutVariables,
@@ -259,6 +267,15 @@ async function makeDatabase(folder: string, child: Child, signal?: AbortSignal):
   }
 }
 
+/** In a folder of the caller of sudo, who starts an influxd there too, all is the caller's. Returns the caller then. */
+async function givenToCaller(folder: string) {
+  const caller = callerOfSudo();
+  if (caller === undefined || statSync(folder).uid !== caller.uid) return undefined;
+  const { uid, gid } = caller;
+  await run({ command: 'chown', args: ['-R', '--no-dereference', `${uid}:${gid}`, folder] });
+  return caller;
+}
+
 /** Starts influxd. `stillStarts` throws UserError once it has ended, or had its time. @param bySocket it listens in its folder too */
 async function startInfluxd(
   { influxdBinary = 'influxd', folder, cpus }: LocalOptions,
@@ -269,6 +286,7 @@ async function startInfluxd(
   const [configFile, logFile] = [join(folder, 'influxd.conf'), logIn(folder)];
   const logStart = statSync(logFile, { throwIfNoEntry: false })?.size ?? 0;
   writeFileSync(configFile, influxdConfig(folder, address, bySocket));
+  const caller = await givenToCaller(folder);
   // INFLUXDB_… variables would override the config file.
   const env = withoutVariables(process.env, 'INFLUXDB_');
   const args = ['run', '-config', configFile];
@@ -276,6 +294,7 @@ async function startInfluxd(
     {
       command: influxdBinary,
       args,
+      user: caller,
       cwd: folder,
       cpus,
       env,
