@@ -145,7 +145,7 @@ func summary(r engine.Result) map[string]any {
 		}
 		buckets = append(buckets, entry)
 	}
-	var negotiated, maxConcurrentStreams, turns, serverCPU, serverMemory, continuous, queueGrowth any
+	var negotiated, maxConcurrentStreams, turns, serverCPU, serverMemory, continuous, queueGrowth, gain any
 	if r.TLS != nil {
 		negotiated = map[string]any{"version": r.TLS.Version, "cipher": r.TLS.Cipher, "keyExchange": r.TLS.KeyExchange}
 	}
@@ -163,6 +163,9 @@ func summary(r engine.Result) map[string]any {
 			"queueGrowthPerSecond": c.QueueGrowthPerSecond, "warmupSeconds": c.WarmupSeconds, "gain": c.Gain,
 		}
 	}
+	if r.Gain > 0 {
+		gain = r.Gain
+	}
 	if g := r.QueueGrowth; g != nil {
 		queueGrowth = map[string]any{"perSecond": g.PerSecond, "standardError": g.StandardError}
 	}
@@ -172,7 +175,7 @@ func summary(r engine.Result) map[string]any {
 			waits = map[string]any{"server": w.Server, "generator": w.Generator}
 		}
 		serverCPU = map[string]any{
-			"seconds": cpu.Seconds, "idleShare": cpu.IdleShare,
+			"seconds": cpu.Seconds, "idleShare": cpu.IdleShare, "gain": cpu.Gain,
 			"cores": map[string]any{
 				"seconds": cpu.Cores.Seconds, "processes": cpu.Cores.Processes, "interrupts": cpu.Cores.Interrupts, "servers": cpu.Cores.Servers,
 				"stolen": cpu.Cores.Stolen, "waits": waits,
@@ -185,7 +188,7 @@ func summary(r engine.Result) map[string]any {
 	return map[string]any{
 		"unexpected": r.Unexpected, "pages": pages(r.Pages),
 		"requests": r.Requests, "warmupRequests": r.WarmupRequests, "inFlight": r.InFlight, "hung": r.Hung, "unsent": r.Unsent,
-		"longestGapMs": r.LongestGapMs, "seconds": r.Seconds, "rps": r.RPS,
+		"longestGapMs": r.LongestGapMs, "seconds": r.Seconds, "rps": r.RPS, "gain": gain,
 		"responses": named(engine.StatusClassNames[:], r.Responses[:]), "statuses": statuses, "errors": errorCounts,
 		"errorCauses": named(engine.ErrorCauseNames[:], r.Causes[:]), "errorExample": r.ErrorExample,
 		"bytes": map[string]any{

@@ -134,6 +134,8 @@ export const loadFields = {
   seconds: figure,
   /** Responses per second in the window; at a rate those that came within it, or the turns, whenever they were due. */
   rps: figure,
+  /** `rps` of the window's second half as a multiple of that of its first; null if not known, as at a rate and of a count of requests. */
+  gain: optional(orNull(figure)),
   /** Responses by status, from 300 on. */
   statuses: optional(statuses),
   /** Text of an error; '' without errors. */
@@ -182,7 +184,8 @@ const loadResult = open(loadFields);
 export interface LoadResult extends v.InferOutput<typeof loadResult> {
   /**
    * CPU time of the processes in SideOptions.cpuOf; null without them. `seconds` in the side's turns, ramps and drains included;
-   * `idleShare` in cores, during the turns of others (0 for a side without turns). `cores`: CPU seconds of all processes, of
+   * `idleShare` in cores, during the turns of others (0 for a side without turns). `gain`: responses per CPU time of the window's second half
+   * as a multiple of those of its first, 0 if it is not known. `cores`: CPU seconds of all processes, of
    * interrupts and of all sides' servers, and what the host took, on its cores in its turns, which took `seconds`; all 0 if unknown.
    * `waits`: seconds in which threads waited for a core, summed over the server's and the mean of the generator's, with what the host
    * took of its cores; null if unknown.
@@ -190,6 +193,7 @@ export interface LoadResult extends v.InferOutput<typeof loadResult> {
   serverCpu?: {
     seconds: number;
     idleShare: number;
+    gain?: number;
     cores: {
       seconds: number;
       processes: number;

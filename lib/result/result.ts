@@ -100,6 +100,8 @@ const phase = open({
   serverRssBytes: orNull(figure),
   /** Cores that the server used while other sides were loaded; null if unknown. */
   idleCpuShare: orElse(orNull(figure), null),
+  /** Responses per CPU time of the server in the second half of its turns as a multiple of those in the first; absent if unknown. */
+  cpuGain: optional(figure),
   /** The wait of the server's tasks for a core in its turns, as a share of the cores that it can use; absent if unknown. */
   waitedShare: optional(figure),
   /** The use of these cores by other programs and the host in its turns; absent if unknown or if it may be a backend's. */

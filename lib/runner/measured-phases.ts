@@ -68,6 +68,7 @@ export function phasesOf(
         acceptQueue,
         alsoLoadedBy,
         otherCpus,
+        cpuGain: serverCpu?.gain || undefined,
         stoppedShare: isSampled(server) ? stoppedShareOf(samples, window) : undefined,
       }),
       ...(noise && waitsOf(loaded, samples, window, noise, counts, knownOfServer)),

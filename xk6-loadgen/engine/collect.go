@@ -135,6 +135,7 @@ func (c *collector) emit(p *pendingSecond) {
 // sumUp adds the loops' totals, their tallies to that of the first, and returns the window's end and the CPU time then.
 func (r *Result) sumUp(s *shared, loops []*loop) (end int64, endCPU cpuReading) {
 	var connRps, threadRps []float64
+	var byHalf [2]float64
 	hungAfter := max(int64(hangOfLatencies*r.LatencyMs.P999*1e6), shortestHang)
 	all := &loops[0].tally
 	for i, l := range loops {
@@ -162,6 +163,8 @@ func (r *Result) sumUp(s *shared, loops []*loop) (end int64, endCPU cpuReading) 
 		}
 		connRps = append(connRps, l.outcome.connRps...)
 		threadRps = append(threadRps, l.samples.perSecond...)
+		byHalf[0] += l.outcome.rpsByHalf[0]
+		byHalf[1] += l.outcome.rpsByHalf[1]
 		if r.ErrorExample == "" {
 			r.ErrorExample = l.counts.example
 		}
@@ -191,5 +194,8 @@ func (r *Result) sumUp(s *shared, loops []*loop) (end int64, endCPU cpuReading) 
 	r.Pages = all.pages.figures(loops[0].plan.pages)
 	r.Buckets = latencyBuckets(loops[0].plan.Buckets, all.bucketCounts)
 	r.PerConnectionRPS, r.PerThreadRPS = describe(connRps), describe(threadRps)
+	if loops[0].plan.Rate == 0 && byHalf[0] > 0 {
+		r.Gain = byHalf[1] / byHalf[0]
+	}
 	return end, endCPU
 }

@@ -138,15 +138,27 @@ type samples struct {
 	next       int64 // next is when the next one is due.
 	from, base int64 // from is when the present one began, with so many responses.
 	perSecond  []float64
+	halfAfter  int64 // halfAfter is the time to the middle of the window, never if that is not known
+	// time is what the samples have taken, half what they had when the window's middle was over, with so many responses; 0: it is not.
+	time, half, byHalf int64
 }
 
-// restart begins the first sample, of a window without responses so far.
-func (s *samples) restart(at int64) { s.next, s.from, s.base = at+threadSampleEvery, at, 0 }
+// restart begins the first sample, of a window of this length without responses so far; 0: its length is not known.
+func (s *samples) restart(at, window int64) {
+	*s = samples{next: at + threadSampleEvery, from: at, perSecond: s.perSecond, halfAfter: never}
+	if window > 0 {
+		s.halfAfter = window / 2
+	}
+}
 
 // take ends the present sample, with so many responses by now, and begins the next one.
 func (s *samples) take(clock, responses int64) {
 	if elapsed := clock - s.from; elapsed > 0 {
 		s.perSecond = append(s.perSecond, float64(responses-s.base)*1e9/float64(elapsed))
+		s.time += elapsed
+	}
+	if s.half == 0 && s.time >= s.halfAfter {
+		s.half, s.byHalf = s.time, responses
 	}
 	s.next, s.from, s.base = clock+threadSampleEvery, clock, responses
 }

@@ -39,6 +39,7 @@ type Result struct {
 	Window                   Window
 	// RPS is responses of any status per second; at a rate those that came within the windows, whenever their requests were due.
 	Seconds, RPS float64
+	Gain         float64 // Gain is RPS of the window's second half as a multiple of that of the first; 0: not known, as at a rate and of a count
 	// Hung are those InFlight that were older than a second and than twice p99.9 of the latency, since they were taken or due.
 	Hung         int64
 	LongestGapMs float64 // the longest time with requests under way and no response on any thread, see sharedGap

@@ -215,7 +215,7 @@ func TestLoopsDrawChunksOfTheQuota(t *testing.T) {
 
 func TestSamplesAreRatesOfTheirOwnTime(t *testing.T) {
 	var s samples
-	s.restart(second)
+	s.restart(second, 3*second)
 	s.take(second, 0) // no time, no sample
 	s.take(2*second, 100)
 	s.shift(5 * second) // other sides' turns
@@ -225,6 +225,30 @@ func TestSamplesAreRatesOfTheirOwnTime(t *testing.T) {
 	}
 	if s.next != 7*second+second/2+threadSampleEvery {
 		t.Errorf("the next one is due at %d", s.next)
+	}
+	if s.half != second+second/2 || s.byHalf != 150 {
+		t.Errorf("the window's middle was over after %d, with %d responses", s.half, s.byHalf)
+	}
+}
+
+func TestCPUTimeIsReadAfterTheMiddleOfTheWindow(t *testing.T) {
+	s := &shared{}
+	s.opening.opened, s.opening.windowStart = true, second
+	turn := func(seconds float64, used, answered int64) {
+		s.turn.left += int64(seconds * 1e9)
+		s.server.own, s.server.ownAnswered = s.server.own+used, s.server.ownAnswered+answered
+		s.bookHalf(second)
+	}
+	s.turn.left, s.turn.away = 3*second, 2*second // the turns of others
+	turn(0.4, 400, 10)
+	turn(0.2, 200, 5)
+	if gain := s.server.gain(); gain != 0 {
+		t.Errorf("a gain of %g without a second half", gain)
+	}
+	turn(0.2, 100, 5)
+	turn(0.2, 200, 10)
+	if gain := s.server.gain(); gain != 2 {
+		t.Errorf("a gain of %g, by arithmetic 2", gain)
 	}
 }
 

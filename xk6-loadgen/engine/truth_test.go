@@ -203,6 +203,55 @@ func TestTheWarmupGoesOnWhileTheServerGetsFaster(t *testing.T) {
 	})
 }
 
+func TestTheFirstStretchOfAShortWarmupIsLong(t *testing.T) {
+	for warmup, want := range map[time.Duration]time.Duration{
+		time.Second:            500 * time.Millisecond,
+		600 * time.Millisecond: 300 * time.Millisecond,
+		400 * time.Millisecond: 300 * time.Millisecond,
+		300 * time.Millisecond: 200 * time.Millisecond,
+		100 * time.Millisecond: 50 * time.Millisecond,
+	} {
+		p := &plan{}
+		p.Warmup = warmup
+		if got := warmup - time.Duration(p.unjudgedWarmup()); got != want {
+			t.Errorf("%s of a warm-up of %s are judged, want %s", got, warmup, want)
+		}
+	}
+	tried(t, func() string {
+		o := options(serve(t, always(ok)).url)
+		o.Duration, o.Warmup = 10*time.Millisecond, 400*time.Millisecond
+		if c := load(t, o).Continuous; c.Seconds < 0.29 || c.Seconds > 0.35 || c.WarmupSeconds > 0.45 {
+			return fmt.Sprintf("%+v", c)
+		}
+		return ""
+	})
+}
+
+func TestAServerGetsFasterWithinItsWindow(t *testing.T) {
+	// 100 of the slow requests are in the warm-up, 300 in 0.3 s of the window, and 400 more in 0.2 s of its first half.
+	faster := func(number int, _ time.Duration) time.Duration {
+		if number <= 400 {
+			return time.Millisecond
+		}
+		return 500 * time.Microsecond
+	}
+	const want = 1000.0 / (300 + 400)
+	load := func(side *Side) {
+		side.Connections, side.Duration, side.Warmup = 4, time.Second, 100*time.Millisecond
+	}
+	for name, others := range map[string][]string{"alone": nil, "in turns": {serve(t, oneQueue(every(500*time.Microsecond))).url}} {
+		tried(t, func() string {
+			r := alternate(t, 0, sidesOf(load, append([]string{serve(t, oneQueue(faster)).url}, others...)...)...)
+			for _, steady := range r[1:] {
+				if problem := notNear(name+": the gain of a steady server", steady.Gain, 1, 0.1); problem != "" {
+					return problem
+				}
+			}
+			return notNear(name+": the gain", r[0].Gain, want, 0.1)
+		})
+	}
+}
+
 func TestAWarmupThatNeverSettlesEnds(t *testing.T) {
 	tried(t, func() string {
 		// 250 requests/s at first, which a busy machine has too.

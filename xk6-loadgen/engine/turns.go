@@ -52,6 +52,7 @@ type TurnFigures struct {
 type ServerCPU struct {
 	Seconds   float64 // Seconds in the side's own turns, for TurnFigures.Responses.
 	IdleShare float64 // CPU seconds per second of the other sides' turns
+	Gain      float64 // responses per CPU time after the turn in which the window's middle was, as a multiple of those before; 0: not known
 	Cores     CoreUse // Cores is zero for a load that is alone, and if the servers' cores are not theirs alone.
 }
 
@@ -96,6 +97,7 @@ type serverUse struct {
 	last, lastAt, answered int64              // last and lastAt are the last reading, answered the responses by then
 	own, idle, idleTime    int64
 	ownAnswered            int64
+	half, halfAnswered     int64 // half and halfAnswered are own and ownAnswered after the turn in which the window's middle was; 0: before it
 	cores                  CoreUse
 	waited                 int64 // waited is the last reading of the threads' wait
 	waits                  CoreWaits
@@ -248,6 +250,9 @@ func (r *run) turn(length time.Duration, part float64) {
 		s.awaitIdle(longestServerWork)
 	}
 	s.bookTurn()
+	if r.plan.Rate == 0 {
+		s.bookHalf(int64(r.plan.Duration))
+	}
 }
 
 // beginTurn begins the turn for all loops of the side; the last one that is ready calls it. opens: the turn opens the window.
@@ -298,6 +303,23 @@ func (s *shared) bookTurn() {
 	s.bookWaits()
 }
 
+// bookHalf notes the CPU time of the first half of a window of this length; 0: the length is not known.
+func (s *shared) bookHalf(window int64) {
+	u := &s.server
+	if inWindow := s.turn.left - s.turn.away - s.opening.windowStart; u.half == 0 && s.opening.opened && window > 0 && inWindow >= window/2 {
+		u.half, u.halfAnswered = u.own, u.ownAnswered
+	}
+}
+
+// gain is ServerCPU.Gain.
+func (u *serverUse) gain() float64 {
+	used, answered := u.own-u.half, u.ownAnswered-u.halfAnswered
+	if u.half == 0 || u.halfAnswered == 0 || used == 0 {
+		return 0
+	}
+	return float64(answered) / float64(used) * float64(u.half) / float64(u.halfAnswered)
+}
+
 // bookWaits books how long the server's threads and the loops waited for a core in the turn that ends.
 func (s *shared) bookWaits() {
 	u := &s.server
@@ -328,7 +350,7 @@ func (s *shared) figures() (turns *TurnFigures, cpu *ServerCPU) {
 		turns = &TurnFigures{Count: s.turn.count, Responses: u.ownAnswered, Waits: p.waits, SliceMs: inMs(int64(p.slice)), RampMs: inMs(p.ramp + p.step)}
 	}
 	if u.processes != nil {
-		cpu = &ServerCPU{Seconds: float64(u.own) / 1e9, IdleShare: float64(u.idle) / float64(max(1, u.idleTime)), Cores: u.cores}
+		cpu = &ServerCPU{Seconds: float64(u.own) / 1e9, IdleShare: float64(u.idle) / float64(max(1, u.idleTime)), Gain: u.gain(), Cores: u.cores}
 		if !u.waitsAreUnknown {
 			cpu.Cores.Waits = &u.waits
 		}

@@ -3,6 +3,7 @@ package engine
 import (
 	"math"
 	"sync/atomic"
+	"time"
 )
 
 const (
@@ -12,11 +13,20 @@ const (
 	// in 40 does by chance. If the gain is not known, or may be unclearGain, there is one more stretch.
 	leastGain, unclearGain = 0.03, 0.5
 	leastRateGain          = 0.15 // at a rate, since the stretch before: CPU per response varies with what else runs on the core
+	// The first half of a warm-up is not judged. It is shorter, down to shortestUnjudged, where the rest would be shorter than longStretch:
+	// turns are held against that, and in less of it noise hides more (docs/verdicts.md).
+	shortestUnjudged, longStretch = int64(100 * time.Millisecond), int64(300 * time.Millisecond)
 	// With fewer responses in a part its rate is mostly chance, and with fewer parts a trend is.
 	fewestInPart, fewestParts = 10, 4
 )
 
-// stretch is a loop's part in a stretch of the warm-up: continuous load, half of the warm-up so far. A warm-up whose server still gets
+// unjudgedWarmup is the length of the warm-up before its first stretch, in nanoseconds.
+func (p *plan) unjudgedWarmup() int64 {
+	warmup := int64(p.Warmup)
+	return min(warmup/2, max(shortestUnjudged, warmup-longStretch))
+}
+
+// stretch is a loop's part in a stretch of the warm-up: continuous load, half of the warm-up so far or more. A warm-up whose server still gets
 // faster is doubled, up to Options.WarmupLimit. Marks are taken at the stretch's begin and at the end of each part.
 type stretch struct {
 	number     int32 // from 1; 0: connections open, nothing is judged
@@ -101,7 +111,7 @@ func (l *loop) mark() {
 func (l *loop) endStretch() (isOver bool) {
 	s, w := l.shared, &l.warmup.stretch
 	if w.number == 0 {
-		// The second half of the warm-up is the first stretch that counts. Connections that were slow to open leave it a quarter.
+		// The rest of the warm-up is the first stretch that counts. Connections that were slow to open leave it a quarter.
 		warmup := int64(l.plan.Warmup)
 		l.beginStretch(1, l.clock, max(l.warmup.began+warmup, l.clock+warmup/4))
 		return false

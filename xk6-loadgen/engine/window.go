@@ -46,6 +46,8 @@ type loopOutcome struct {
 	overdue  []int64 // overdue are the ages of the attempts under way that may be hung.
 	unsent   int64
 	connRps  []float64
+	// rpsByHalf is of the window's halves, the first of which ends with a sample; zero where they are not known.
+	rpsByHalf [2]float64
 }
 
 // barrier holds loops that arrive at different times, so that they go on at the same one.
@@ -144,10 +146,10 @@ func (l *loop) endProbing() {
 	l.startAll()
 }
 
-// beginWarmup begins the warm-up. Its first half, in which connections open, is not judged.
+// beginWarmup begins the warm-up. Its first part, in which connections open, is not judged.
 func (l *loop) beginWarmup(at int64) {
 	l.window.phase = warming
-	l.beginStretch(0, at, at+max(int64(l.plan.Warmup)/2, l.starts.spread))
+	l.beginStretch(0, at, at+max(l.plan.unjudgedWarmup(), l.starts.spread))
 	l.warmup.began = at
 	l.model.begin(at)
 }
@@ -217,7 +219,7 @@ func (l *loop) beginWindow() {
 	origin := s.opening.windowStart + s.turn.away
 	l.window.phaseEnd = origin + l.plan.window()
 	l.window.nextTick = from + second
-	l.samples.restart(from)
+	l.samples.restart(from, int64(l.plan.Duration))
 	for i := range l.conns {
 		c := &l.conns[i]
 		c.responses, c.firstAt = 0, 0
@@ -330,6 +332,9 @@ func (l *loop) endMeasuring() {
 		}
 		if len(l.samples.perSecond) == 0 {
 			l.samples.perSecond = append(l.samples.perSecond, float64(l.counts.inWindow())*1e9/window)
+		}
+		if s := &l.samples; s.half > 0 && int64(window) > s.half {
+			l.outcome.rpsByHalf = [2]float64{float64(s.byHalf) * 1e9 / float64(s.half), float64(l.counts.inWindow()-s.byHalf) * 1e9 / (window - float64(s.half))}
 		}
 	}
 	l.gap.end(l.clock)

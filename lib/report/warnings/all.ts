@@ -13,6 +13,7 @@ import {
 import { dependenceOf, falseNotes } from '../../analysis/rounds.ts';
 import { extent, groupedBy, median, minimumRounds, total } from '../../analysis/statistics.ts';
 import type { MeasuredVariant, RunFacts } from '../../analysis/verdict.ts';
+import { gainsWithin, type Gain } from '../../analysis/within-windows.ts';
 import {
   effect,
   counts,
@@ -56,6 +57,7 @@ export function warningsOf(
     ...pauseTexts(variants, comparisons),
     ...noiseWarnings(facts, measured, comparisons),
     warmedWarning(variants),
+    ...gainsWithin(variants).map(gainText),
     ...merged(variants.flatMap(variantWarnings), variants.length),
     ...overflowTexts(variants.map(overflowsOf)),
     oneTurn !== '' &&
@@ -251,6 +253,12 @@ function warmUpOf({ name, rounds }: VariantResult) {
   const gain = median(longer.map((end) => end.gain));
   const isLong = seconds >= longWarmupSeconds || gain >= muchGained;
   return isLong ? { name, seconds, gain } : undefined;
+}
+
+function gainText({ name, metric, gain: { ratio, interval }, against }: Gain): string {
+  const than = against === undefined ? '' : ` than ${against}`;
+  const what = metric === 'rps' ? 'requests/s' : 'requests per CPU time';
+  return `${name} still got faster${than} within its windows: ${what} ${effect(ratio, interval)} from their first half to their second: begin later (--warmup 5s)`;
 }
 
 /** "for up to 3.20 s in rounds 2 and 4"; '' if it did in none. */
