@@ -10,7 +10,7 @@ import type { FoundRate, Result } from './result/result.ts';
 import type { PlannedEnclosure } from './runner/enclosure.ts';
 import type { PlannedMachines } from './runner/machines.ts';
 import type { Observer } from './runner/observers/observer.ts';
-import type { RunContext, SteppedLoad } from './runner/plan.ts';
+import type { PlanDraft, RunContext, SteppedLoad } from './runner/plan.ts';
 import type { PlannedSink } from './runner/sink.ts';
 import type { NetworkSpec, Scenario, Variant } from './scenario/model.ts';
 import type { AskedRequests } from './scenario/pages.ts';
@@ -103,6 +103,8 @@ export interface Feature {
   machines?(parsed: Pick<Arguments, 'flags' | 'lists'>): PlannedMachines | undefined;
   /** Says where a run's figures were sent. Its line is the last one below the table. */
   stored?(result: Result): Stored;
+  /** Estimates how long afterRounds takes at a run of this plan and these flags, in seconds; 0 if it will not look. */
+  secondsAfterRounds?(plan: PlanDraft, flags: ReadonlyMap<string, string>): number;
   /**
    * Looks at a run. Returns the result with what was found, and without verdicts that it refutes, or undefined if it did not look. Throws
    * what ends the run.

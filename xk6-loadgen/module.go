@@ -80,7 +80,7 @@ func (m *instance) run(state *lib.State, value sobek.Value) (map[string]any, err
 	return summary(result), nil
 }
 
-// alternate is loadgen.alternate({ sides, slice, first, seed }).
+// alternate is loadgen.alternate({ sides, slice, first, seed, warmTogether }).
 func (m *instance) alternate(state *lib.State, value sobek.Value) ([]any, error) {
 	given, turns, call, err := parseAlternate(value)
 	if err != nil {

@@ -389,7 +389,7 @@ func TestOptionsOfAlternateThatAreWrong(t *testing.T) {
 	for code, want := range map[string]string{
 		`{}`:           "sides: give the options of one load or more",
 		`{ sides: 7 }`: "sides: must be a list, got 7",
-		`{ side: [] }`: `there is no option "side"; there are: sides, slice, first, seed`,
+		`{ side: [] }`: `there is no option "side"; there are: sides, slice, first, seed, warmTogether`,
 		`{ sides: [{ url: 'http://127.0.0.1/', requests: 1 }, { urll: 'x' }] }`: `sides[1]: there is no option "urll"`,
 		`{ sides: [{ url: 'http://127.0.0.1/', requests: 1, cpuOf: 7 }] }`:      "cpuOf: must be a list, got 7",
 		`{ sides: [{ url: 'http://127.0.0.1/', requests: 1 }], slice: '1us' }`:  "slice: must be 1ms to 10s, got 1µs",

@@ -70,6 +70,7 @@ func parseAlternate(value sobek.Value) (sides []sideOptions, turns engine.Turns,
 		Slice time.Duration `js:"slice"`
 		First uint64        `js:"first"`
 		Seed  uint64        `js:"seed"`
+		Warm  bool          `js:"warmTogether"`
 		callOptions
 	}{callOptions: newCallOptions()}
 	err = read(value, &options)
@@ -80,7 +81,11 @@ func parseAlternate(value sobek.Value) (sides []sideOptions, turns engine.Turns,
 		}
 		sides = append(sides, side)
 	}
-	return sides, engine.Turns{Slice: options.Slice, First: int(min(options.First, uint64(len(sides)+1))), Seed: options.Seed, StartAt: options.StartAt}, options.callOptions, err
+	turns = engine.Turns{
+		Slice: options.Slice, First: int(min(options.First, uint64(len(sides)+1))), Seed: options.Seed, StartAt: options.StartAt,
+		WarmTogether: options.Warm,
+	}
+	return sides, turns, options.callOptions, err
 }
 
 // mix reads requests from a list of objects, or from a text with one in JSON on each line, since long lists are slow in a script.

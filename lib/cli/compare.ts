@@ -27,7 +27,6 @@ import { shownUrl } from '../secrets.ts';
 import { protocolName } from '../scenario/load.ts';
 import { isConfigured } from '../scenario/variants.ts';
 import { defineScenario } from '../scenario/define-scenario.ts';
-import type { Answer } from '../servers/server.ts';
 
 const compareFlags = {
   ...askedFlags,
@@ -88,9 +87,12 @@ export async function compareCommand(args: readonly string[]): Promise<number> {
     const comparable = flags.has('allow-different-bodies') ? tried.map(withoutHash) : tried;
     const comparison = comparisonOf(comparable, same, called);
     sayDifferences(comparison, asked.notes, options);
-    const draft = planOf(comparison.scenario, await canBeApart(tried, ready, options));
+    const planned = planOf(comparison.scenario, await canBeApart(tried, ready, options));
+    const answerSeconds = ofVariants(planned, tried, (side) => side.answerSeconds ?? 0);
+    const draft = { ...planned, answerSeconds };
+    const answers = ofVariants(draft, tried, ({ answer }) => answer);
     const storing = await takeMachine(ready, draft, options);
-    const outcome = await runPlan(storing, draft, options, [], answersOf(draft, tried));
+    const outcome = await runPlan(storing, draft, options, [], answers);
     return report(outcome, options);
   });
 }
@@ -121,11 +123,15 @@ function sayDifferences(
   say(options, advice);
 }
 
-/** The sides' answers by variant: at several rates a side has several. */
-function answersOf({ variants }: PlanDraft, tried: readonly Tried[]): Map<string, Answer> {
-  const bySide = new Map(tried.map(({ name, answer }) => [name, answer]));
+/** What is known of the sides, by variant: at several rates a side has several. */
+function ofVariants<T>(
+  { variants }: PlanDraft,
+  tried: readonly Tried[],
+  of: (side: Tried) => T,
+): Map<string, T> {
+  const bySide = new Map(tried.map((side) => [side.name, of(side)]));
   return new Map(
-    variants.map(({ variant: { name, series = name } }) => [name, bySide.get(series) as Answer]),
+    variants.map(({ variant: { name, series = name } }) => [name, bySide.get(series) as T]),
   );
 }
 

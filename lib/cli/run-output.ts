@@ -110,41 +110,69 @@ type RunProgress = ReturnType<typeof createRunProgress>;
 
 const clearLine = '\r\u001b[2K';
 
-/** Progress on stderr: one line that is rewritten on a terminal, plain lines in a pipe. */
+/** How often the time on the progress line goes on. */
+const tickMs = 500;
+
+/**
+ * Progress on stderr: one line that is rewritten on a terminal, plain lines in a pipe. Its time goes on by itself, and beyond the expected
+ * end.
+ */
 export function createRunProgress(stream: {
   write(text: string): unknown;
   columns?: number | undefined;
   isTTY?: boolean | undefined;
 }) {
   const terminal = stream.isTTY === true;
+  let running: (Running & { endsAtMs: number }) | undefined;
   let shown = false;
+  let ticking: NodeJS.Timeout | undefined;
 
-  function clear() {
+  function hide() {
     if (shown) stream.write(clearLine);
     shown = false;
   }
 
+  function show() {
+    if (running === undefined) return;
+    const { what, seen, endsAtMs } = running;
+    const line = `${what} · ${timeLeft((endsAtMs - performance.now()) / 1000)} · ${seen}`;
+    stream.write(clearLine + line.slice(0, (stream.columns || 80) - 1));
+    shown = true;
+  }
+
+  /** Prints a line that stays. The progress line follows at its next tick. */
   function say(line: string) {
-    clear();
+    hide();
     stream.write(`${printable(line)}\n`);
   }
 
   return {
     /** Rewrites the line on a terminal. */
-    running({ what, seen, secondsLeft }: Running): void {
+    running(step: Running): void {
       if (!terminal) return;
-      const seconds = Math.max(0, Math.round(secondsLeft));
-      const line = `${what} · ${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, '0')} left · ${seen}`;
-      stream.write(clearLine + line.slice(0, (stream.columns || 80) - 1));
-      shown = true;
+      running = { ...step, endsAtMs: performance.now() + 1000 * step.secondsLeft };
+      ticking ??= setInterval(show, tickMs).unref();
+      show();
     },
     /** Prints a line in a pipe. */
     finished(line: string): void {
       if (!terminal) say(line);
     },
     say,
-    clear,
+    /** Takes the line away for good. */
+    clear(): void {
+      clearInterval(ticking);
+      ticking = undefined;
+      hide();
+    },
   };
+}
+
+/** "1:15 left", "0:03 longer than expected". */
+function timeLeft(seconds: number): string {
+  const whole = Math.max(1, Math.round(Math.abs(seconds)));
+  const time = `${Math.floor(whole / 60)}:${String(whole % 60).padStart(2, '0')}`;
+  return seconds > 0 ? `${time} left` : `${time} longer than expected`;
 }
 
 export function progressEvents(plan: Plan, progress: RunProgress): RunEvents {
@@ -163,6 +191,7 @@ export function progressEvents(plan: Plan, progress: RunProgress): RunEvents {
       });
     },
     say: progress.say,
+    announce: progress.say,
     stepped({ round, steps }) {
       step = steps
         .map(

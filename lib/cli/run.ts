@@ -1,7 +1,9 @@
 // The steps of a run: withRun (machines, cores), getTools, takeMachine, runPlan. Each returns the run with more in it.
 import { join } from 'node:path';
+import { total } from '../analysis/statistics.ts';
 import { usageError } from '../errors.ts';
 import { features } from '../features.ts';
+import { duration } from '../format.ts';
 import { writeWhole } from '../writing.ts';
 import { readEnvironment, type Cores } from '../machine/cores.ts';
 import { expectToMeasure, oneRunAtATime } from '../machine/locks.ts';
@@ -185,11 +187,13 @@ export async function runPlan(
 ): Promise<RunOutcome & { folder: RunFolder }> {
   const startedAt = new Date();
   const plan: Plan = { ...draft, run: runName(draft.scenario.name, startedAt) };
-  expectToMeasure(estimatedSeconds(plan));
+  const afterSeconds = secondsAfterRounds(plan, options);
+  expectToMeasure(estimatedSeconds(plan) + afterSeconds);
   const folder = await createRunFolder(options.out, plan.run);
   run.onClose(() => giveToCaller(folder));
   if (options.keepSecrets !== true) run.onClose(() => removeMixFiles(folder.path));
   run.onClose(() => removeWithoutResult(folder));
+  const progress = createRunProgress(process.stderr);
   try {
     const script = join(folder.path, 'script.js');
     await compileScript(script, plan.stepped?.script);
@@ -197,13 +201,17 @@ export async function runPlan(
     say(options, [
       ...addressLines(plan),
       ...headingLines(headingOf(plan, environment)),
+      ...(afterSeconds === 0
+        ? []
+        : [
+            `then each side alone, about ${duration(afterSeconds)} for all (--no-look leaves that out)`,
+          ]),
       ...(environment.coreNotes ?? []),
       ...fewAnswersLines(draft),
       ...fewRoundsLines(draft),
       ...udpNotes(plan.variants.map(({ load }) => load)),
       ...shorterLine(draft, options, shorterBy),
     ]);
-    const progress = createRunProgress(process.stderr);
     const events = progressEvents(plan, progress);
     const context = {
       ...run,
@@ -221,10 +229,11 @@ export async function runPlan(
     );
     if (outcome.ended === undefined) await examine(context, outcome, options, progress);
     outcome.result = await settleSink(context, outcome);
-    progress.clear();
     return { ...outcome, folder };
   } catch (error) {
     throw await explainFailure(folder, error);
+  } finally {
+    progress.clear();
   }
 }
 
@@ -241,6 +250,12 @@ export function preparing(
     isTold = true;
   };
   return () => runBeforeStart({ command, signal, say });
+}
+
+/** Estimates how long the features look at a run after its rounds. */
+function secondsAfterRounds(plan: Plan, { flags, examined }: RunOptions): number {
+  if (examined === 'none') return 0;
+  return total(features, (feature) => feature.secondsAfterRounds?.(plan, flags) ?? 0);
 }
 
 /** Lets the features look at a run whose rounds are done. What each finds is stored at once. */

@@ -25,6 +25,8 @@ export interface Tried extends Side {
   /** The response to a request that accepts gzip; absent if the load sets Accept-Encoding. */
   offered?: Pick<Answer, 'encoding' | 'bytes'>;
   redirections: readonly string[];
+  /** How long that response took, with its connect. */
+  answerSeconds?: number;
 }
 
 /** Starts a side, requests its page, and ends it. Throws UserError with the side's name. @param enclosure absent: on the machine's loopback */
@@ -44,12 +46,13 @@ export async function tryOnce(side: Side, run: Place, enclosure?: Enclosure): Pr
       signal,
     });
     const check = { ...checkOf(side), anyLength: true } as const;
-    const [answer, offered] = await Promise.all([
-      answerOfAll(server, check, signal, enclosure?.server.enter),
-      enclosure === undefined ? encodingOffered(server, side, signal) : undefined,
-    ]);
+    const answer = await answerOfAll(server, check, signal, enclosure?.server.enter);
+    const askedAtMs = performance.now();
+    const offered =
+      enclosure === undefined ? await encodingOffered(server, side, signal) : undefined;
+    const answerSeconds = offered && (performance.now() - askedAtMs) / 1000;
     const { redirections } = server;
-    return { ...side, answer, ...present({ offered }), redirections };
+    return { ...side, answer, ...present({ offered, answerSeconds }), redirections };
   } catch (error) {
     if (
       !(error instanceof UserError) ||

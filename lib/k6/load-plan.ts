@@ -105,6 +105,8 @@ export interface AlternateOptions extends CallOptions {
   first?: number;
   /** Seed for the rest of the order of sides, lengths of turns, Poisson arrivals and order of URLs. A whole number from 1. Default: always the same. */
   seed?: number;
+  /** true: all sides warm up at the same time, for servers that leave the cores idle. Default: one after the other. */
+  warmTogether?: boolean;
 }
 
 /** A k6 run: the load of a group of variants in a round. */

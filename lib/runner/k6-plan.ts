@@ -61,7 +61,7 @@ export function loadPlanFor(
     stepped,
     keepSecrets,
   }: Pick<Plan, 'run' | 'scenario' | 'cores' | 'stepped' | 'keepSecrets'>,
-  { sides, sliceSeconds }: Group,
+  { sides, sliceSeconds, warmTogether }: Group,
   round: number,
   targets: readonly Target[],
   known: ReadonlyMap<string, readonly number[]> = new Map(),
@@ -72,7 +72,7 @@ export function loadPlanFor(
   const { aloneSeconds = 0 } = mixes;
   const phase = (number: number): AlternateOptions => ({
     sides: sides.map((side, index) => sideOptions(side, targets[index] as Target, cores, number)),
-    ...present({ slice: optionalDuration(sliceSeconds) }),
+    ...present({ slice: optionalDuration(sliceSeconds), warmTogether }),
     // Each side is first in as many rounds as the others.
     first: 1 + ((round + Math.floor(sides.length * drawnBy(`${run} first`))) % sides.length),
     seed: 1 + Math.floor(mostSeeds * drawnBy(`${run} ${round}`)),

@@ -70,6 +70,8 @@ export interface Plan {
   ownLoopbacks?: true;
   /** A command for the shell before the servers start, in each round. */
   prepare?: string;
+  /** How long a lone answer took, by variant. Absent: not known. */
+  answerSeconds?: ReadonlyMap<string, number>;
   /** load.json has credentials and bodies as they are sent. */
   keepSecrets?: true;
 }
@@ -145,6 +147,8 @@ export interface Group {
   sides: readonly PlannedVariant[];
   /** Mean length of a turn; absent: the engine chooses. */
   sliceSeconds?: number;
+  /** The sides warm up at the same time. Absent: one after the other. */
+  warmTogether?: true;
 }
 
 export interface GroupLimits {

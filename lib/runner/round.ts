@@ -1,7 +1,6 @@
 // A group in a round: starts its enclosures and servers, loads them, checks the figures and stores them.
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { coldCosts } from '../analysis/continuous.ts';
 import { roundRps, succeeded } from '../analysis/phases.ts';
 import { total } from '../analysis/statistics.ts';
 import { UserError } from '../errors.ts';
@@ -42,6 +41,7 @@ import { roundFolder } from './results-folder.ts';
 import { requireOtherBackends } from './shared-loopback.ts';
 import { phasesOf } from './measured-phases.ts';
 import { underLoad, type Measurement } from './under-load.ts';
+import { longerWarmup } from './warmups.ts';
 
 /**
  * Loads a group in a round, and returns the outcome of each variant. Ends everything that it started.
@@ -148,24 +148,17 @@ function rpsOf({ plan }: RunContext, stages: readonly Stage[], phases: readonly 
   );
 }
 
-/** The warm-up that follows one after which the server was still cold. */
-const longerWarmup = 4;
-
-/** Throws StillCold if a server whose warm-up's length is the engine's to choose still got faster after it, and it can be longer. */
+/** Throws StillCold if a server still got faster after its warm-up, and that can be longer. */
 function requireWarm(stages: readonly Stage[], phasesOfSides: readonly Phase[][]): void {
   const longer = new Map<string, number>();
   const texts: string[] = [];
   for (const [side, { planned }] of stages.entries()) {
-    const { variant, load } = planned;
-    const phases = phasesOfSides[side] as Phase[];
-    const costs = coldCosts(phases);
-    const had = phases[0]?.continuous?.warmupSeconds ?? 0;
-    const most = load.warmupLimitSeconds ?? 0;
-    if (costs === undefined || had >= most) continue;
-    const seconds = Math.min(most, longerWarmup * had);
-    longer.set(variant.name, seconds);
+    const { name } = planned.variant;
+    const cold = longerWarmup(planned.load, phasesOfSides[side] as Phase[]);
+    if (cold === undefined) continue;
+    longer.set(name, cold.seconds);
     texts.push(
-      `${variant.name} still got faster after its warm-up of ${had.toFixed(1)} s (from ${whole(costs.before)} to ${whole(costs.after)} µs of CPU time per request), which takes ${seconds.toFixed(1)} s from now on`,
+      `${name} still got faster after its warm-up of ${cold.hadSeconds.toFixed(1)} s (from ${whole(cold.before)} to ${whole(cold.after)} µs of CPU time per request), which takes ${cold.seconds.toFixed(1)} s from now on`,
     );
   }
   if (longer.size > 0) throw new StillCold(texts.join('; '), longer);

@@ -23,8 +23,9 @@ import {
   type RunGroup,
   type VariantRound,
 } from './plan.ts';
-import { pausingIn, withRandomWarmup, withWarmups } from './warmups.ts';
-import { nextLook, roundsToLook, secondsPerGroup, secondsPerRound } from './times.ts';
+import { pausingIn, withRandomWarmup, withSharedWarmup, withWarmups } from './warmups.ts';
+import { expectedRounds, nextLook, roundsToLook, secondsPerRound } from './times.ts';
+import { reasonOfTime, timeText, TimeLeft } from './time-left.ts';
 import { Interrupted } from '../signals.ts';
 import type { Environment } from '../result/environment.ts';
 import {
@@ -59,6 +60,8 @@ export interface RunEvents {
   measured(what: { round: number; variant: string; outcome: VariantRound }): void;
   /** A line about the course of the run, for the person. */
   say(line: string): void;
+  /** The run will take another time than was announced: a line with the reason. */
+  announce(line: string): void;
 }
 
 /** A server's own failure usually repeats; a disturbance from outside passes, often after some seconds. */
@@ -124,6 +127,9 @@ class Rounds {
   /** Failed tries at the next round. */
   #failures: RoundFailure[] = [];
   #slowestSeconds = 0;
+  readonly #timeLeft: TimeLeft;
+  /** What the last round measured; empty before. */
+  #lastOutcomes: ReadonlyMap<string, VariantRound> = new Map();
   #comparisonsSoFar: readonly Comparison[] = [];
   /** Steps in the present round. */
   #steps: RateStep[] = [];
@@ -136,6 +142,7 @@ class Rounds {
     this.#context = context;
     this.#plan = context.plan;
     this.#events = given.events;
+    this.#timeLeft = new TimeLeft(secondsPerRound(this.#plan), this.#plan.maxTimeSeconds);
     this.#answers = new Map(context.answers);
     this.#groups = context.plan.groups;
     this.#notes = new Set([
@@ -291,6 +298,7 @@ class Rounds {
     } catch (error) {
       if (!(error instanceof RoundFailure)) throw error;
       this.#steps = [];
+      this.#timeLeft.ended(this.#elapsedSeconds());
       const rps = { ...this.#rpsOf(this.#outcomes), ...error.rps };
       if (isBeforeLoad(error)) this.#notes.add(error.message);
       else this.#dropped.push({ round: this.#attempts, why: error.message, rps });
@@ -304,6 +312,7 @@ class Rounds {
   #keep(outcomes: Map<string, VariantRound>, seconds: number) {
     this.#kept.push({ round: this.#attempts, outcomes });
     this.#slowestSeconds = Math.max(this.#slowestSeconds, seconds);
+    this.#timeLeft.ended(this.#elapsedSeconds());
     this.#failures = [];
     for (const [variant, outcome] of outcomes) this.#noteOutcome(variant, outcome);
     this.#steps = [];
@@ -336,23 +345,26 @@ class Rounds {
 
   /** Loads every group once. @param place of the round among the kept ones, from 1, which decides the order */
   async #runRound(place: number, attempt: Omit<Attempt, 'onLoad'>) {
-    let laterSeconds =
-      secondsPerRound({ ...this.#plan, groups: this.#groups }) * roundsToLook(this.#plan, place);
+    this.#timeLeft.began(
+      secondsPerRound({ ...this.#plan, groups: this.#groups }),
+      this.#elapsedSeconds(),
+    );
     const pausing = pausingIn(this.#kept);
     const groups = this.#groups.map((group) =>
-      withRandomWarmup(group, pausing, `${this.#plan.run} ${attempt.round}`),
+      withSharedWarmup(
+        withRandomWarmup(group, pausing, `${this.#plan.run} ${attempt.round}`),
+        this.#kept.at(-1)?.outcomes,
+      ),
     );
     for (const [index, group] of orderOfRound(groups, place, this.#plan.run).entries()) {
-      const [seconds, startedAtMs] = [secondsPerGroup(this.#plan, group), performance.now()];
-      laterSeconds -= seconds;
       const onLoad = (rps: number | null) => {
+        this.#announceTime(place);
         this.#events.load({
           round: place,
           variants: group.sides.map(({ variant }) => variant.name),
           rps,
           comparisons: this.#comparisonsSoFar,
-          secondsLeft:
-            laterSeconds + Math.max(0, seconds - (performance.now() - startedAtMs) / 1000),
+          secondsLeft: this.#timeLeft.left(roundsToLook(this.#plan, place), this.#elapsedSeconds()),
         });
       };
       onLoad(null);
@@ -362,7 +374,24 @@ class Rounds {
         this.#events.measured({ round: place, variant, outcome });
       }
     }
+    this.#lastOutcomes = this.#outcomes;
     return this.#outcomes;
+  }
+
+  #elapsedSeconds(): number {
+    return (performance.now() - this.#beganAtMs) / 1000;
+  }
+
+  /** Announces the time that the run will take, if it has changed by a quarter. @param place of the present round, from 1 */
+  #announceTime(place: number) {
+    const [at, rounds] = [this.#elapsedSeconds(), roundsToLook(this.#plan, place)];
+    if (!this.#timeLeft.isNews(place - 1, rounds, at)) return;
+    const most = Math.max(rounds, expectedRounds(this.#plan).most - place + 1);
+    const [least, longest] = [rounds, most].map((count) => this.#timeLeft.left(count, at));
+    const sides = this.#groups.flatMap((group) => group.sides);
+    this.#events.announce(
+      `${reasonOfTime(sides, this.#lastOutcomes)}: ${timeText(least as number, longest as number)}`,
+    );
   }
 
   /** Requests/s by variant; none for loads in steps, whose rates differ. */
@@ -390,11 +419,10 @@ class Rounds {
 
   /** Whether there is no time for so many more rounds after a pause. There always is for the first round. */
   #timeIsOver(pauseMs = 0, rounds = 1) {
-    const elapsedSeconds = (performance.now() - this.#beganAtMs) / 1000;
     const neededSeconds = pauseMs / 1000 + rounds * this.#slowestSeconds;
     return (
       this.#kept.length > 0 &&
-      elapsedSeconds + neededSeconds > (this.#plan.maxTimeSeconds ?? Infinity)
+      this.#elapsedSeconds() + neededSeconds > (this.#plan.maxTimeSeconds ?? Infinity)
     );
   }
 

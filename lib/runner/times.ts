@@ -38,20 +38,39 @@ export function expectedSeconds(
   return warmupSeconds + load.requests * secondsPerRequest;
 }
 
+/** Latencies that turns add (xk6-loadgen/README.md): lone requests and the drain of the warm-up; a ramp and a drain for each turn. */
+const addedAnswers = { once: 4, perTurn: 3.5 };
+/** The length of a turn in latencies, and its least seconds: 16, in a short window a quarter of that, but 4. */
+const turnLength = { answers: 16, fewestAnswers: 4, windows: 1 / 4, leastSeconds: 0.02 };
+
+/** Estimates the seconds that ramps and drains of turns take at a server that waits so long for each answer. */
+function edgeSeconds({ durationSeconds }: Load, answerSeconds: number): number {
+  if (durationSeconds === undefined) return 0;
+  const { answers, fewestAnswers, windows, leastSeconds } = turnLength;
+  const turnSeconds = Math.max(
+    leastSeconds,
+    fewestAnswers * answerSeconds,
+    Math.min(answers * answerSeconds, windows * durationSeconds),
+  );
+  const turns = Math.max(1, durationSeconds / turnSeconds);
+  return answerSeconds * (addedAnswers.once + addedAnswers.perTurn * turns);
+}
+
 /** Estimates the seconds of a group in a round. */
 export function secondsPerGroup(
-  { scenario, stepped, cores: { generatorHosts } }: PlanDraft,
+  { scenario, stepped, answerSeconds, cores: { generatorHosts } }: PlanDraft,
   { sides }: Group,
 ): number {
   const { count, pauseSeconds } = scenario.phases ?? {
     count: stepped?.expectedSteps ?? 1,
     pauseSeconds: 0,
   };
-  const secondsOf = ({ load, page, enclosure }: PlannedVariant) => {
+  const secondsOf = ({ variant, load, page, enclosure }: PlannedVariant) => {
     const alone = isMix(page) ? secondsAlone + 0.1 : 0;
+    const edges = sides.length > 1 ? edgeSeconds(load, answerSeconds?.get(variant.name) ?? 0) : 0;
     const extra = sides.length === 1 ? mostExtraWarmupSeconds(load) / 2 : 0;
     const around = serverSeconds + (enclosure?.seconds ?? 0);
-    return count * (expectedSeconds(load, page, enclosure) + extra + alone) + around;
+    return count * (expectedSeconds(load, page, enclosure) + extra + alone + edges) + around;
   };
   const overhead =
     generatorHosts === undefined

@@ -1,7 +1,13 @@
 // The lengths of warm-ups where a round's differ from those of the plan. The method: docs/verdicts.md.
+import { coldCosts } from '../analysis/continuous.ts';
 import { hasPaused } from '../analysis/phases.ts';
+import { total } from '../analysis/statistics.ts';
+import type { Phase } from '../result/result.ts';
 import { isAtRate, type Load } from '../scenario/load.ts';
 import { drawnBy, type Group, type KeptRound, type PlannedVariant } from './plan.ts';
+
+/** A server that waits and used fewer cores had time left: what a response cost decided nothing. As in xk6-loadgen/engine/warmup.go. */
+const coresAtLimit = 0.5;
 
 /** Longer pauses between a server's stalls would take too long to wait for. */
 const longestExtraSeconds = 2;
@@ -29,12 +35,45 @@ export function withRandomWarmup(group: Group, pausing: ReadonlySet<string>, see
   return { ...group, sides };
 }
 
+/**
+ * The group of a round: its sides warm up together if in the last round all of them waited for something else than the CPU, and all together
+ * used less than half a core of the servers' and of the generator's. @param last outcomes of that round; undefined before
+ */
+export function withSharedWarmup(group: Group, last: KeptRound['outcomes'] | undefined): Group {
+  const phases = group.sides.flatMap(({ variant }) => last?.get(variant.name)?.phases[0] ?? []);
+  if (phases.length < Math.max(2, group.sides.length)) return group;
+  const cores = (of: (phase: Phase) => number) =>
+    total(phases, (phase) => of(phase) / phase.seconds);
+  const leaveIdle =
+    phases.every(({ turns }) => turns?.waits === true) &&
+    cores((phase) => phase.serverCpuSeconds ?? Infinity) < coresAtLimit &&
+    cores((phase) => phase.generatorCpuSeconds) < coresAtLimit;
+  return leaveIdle ? { ...group, warmTogether: true } : group;
+}
+
 /** The variants whose server paused for so long in a round that it matters how often it does. */
 export function pausingIn(rounds: readonly Pick<KeptRound, 'outcomes'>[]): Set<string> {
   const pausing = new Set<string>();
   for (const { outcomes } of rounds)
     for (const [variant, { phases }] of outcomes) if (phases.some(hasPaused)) pausing.add(variant);
   return pausing;
+}
+
+/** The warm-up that follows one after which the server was still cold. */
+const timesLonger = 4;
+
+/**
+ * Returns the next warm-up of a server at its limit that still got faster after its warm-up, if its length is the engine's to choose and it
+ * can be longer; else undefined. @param phases of a round
+ * @returns seconds: the next length; before, after: CPU time per response in microseconds at the warm-up's end and in the window
+ */
+export function longerWarmup(load: Load, phases: readonly Phase[]) {
+  const costs = coldCosts(phases);
+  const { rps = 0, warmupSeconds: hadSeconds = 0 } = phases[0]?.continuous ?? {};
+  const most = load.warmupLimitSeconds ?? 0;
+  if (costs === undefined || hadSeconds >= most) return undefined;
+  if (phases[0]?.turns?.waits === true && rps * costs.before < 1e6 * coresAtLimit) return undefined;
+  return { ...costs, hadSeconds, seconds: Math.min(most, timesLonger * hadSeconds) };
 }
 
 /** Returns the groups with these warm-ups, in seconds by variant. */

@@ -13,7 +13,7 @@ import {
   type PlanOptions,
 } from '../../lib/runner/make-plan.ts';
 import { orderOfRound, type Group, type Plan, type PlannedVariant } from '../../lib/runner/plan.ts';
-import { withRandomWarmup } from '../../lib/runner/warmups.ts';
+import { longerWarmup, withRandomWarmup, withSharedWarmup } from '../../lib/runner/warmups.ts';
 import {
   estimatedSeconds,
   expectedRounds,
@@ -23,7 +23,9 @@ import {
 import { findScenario } from '../../lib/cli/find-scenario.ts';
 import { address, defineScenario, h2load, vegeta } from '../../lib/scenario/index.ts';
 import type { ConfiguredServer, Scenario, Variant } from '../../lib/scenario/model.ts';
-import { cores, hereAndThere, planOf as anyPlan, scenarioOf } from '../fixtures/plan.ts';
+import { second } from '../fixtures/comparison.ts';
+import { continuousEnd, phase } from '../fixtures/phase.ts';
+import { cores, hereAndThere, outcomeOf, planOf as anyPlan, scenarioOf } from '../fixtures/plan.ts';
 
 const cached = await findScenario('nginx-open-file-cache');
 const atRate = await findScenario('h2o-vs-nginx-h2-rate');
@@ -151,6 +153,61 @@ test('a load that is alone, or whose server pauses, has a warm-up of another len
   const [pausing, other] = withRandomWarmup(group, new Set([side.variant.name]), '1').sides;
   expect(pausing?.load.warmupSeconds).toBeGreaterThan(warmupSeconds);
   expect(other).toBe(group.sides[1]);
+});
+
+test('the estimate has the ramps and drains of servers that take long to answer', () => {
+  const plan = planOf();
+  const names = plan.variants.map(({ variant }) => variant.name);
+  const added = (seconds: number) => {
+    const answerSeconds = new Map(names.map((name) => [name, seconds]));
+    return estimatedSeconds({ ...plan, answerSeconds }, 1) - estimatedSeconds(plan, 1);
+  };
+  // Of two sides, in windows of 1 s: turns of 0.4 s, and of 20 ms.
+  expect(added(0.1)).toBeCloseTo(2 * 0.1 * (4 + 3.5 * 2.5), 9);
+  expect(added(0.0005)).toBeCloseTo(2 * 0.0005 * (4 + 3.5 * 50), 9);
+});
+
+test('sides warm up together once a round has shown that all of them leave the cores idle', () => {
+  const plan = planOf();
+  const [group] = plan.groups as [Group];
+  const [turns] = [second(1000).turns];
+  const after = (...cpuSeconds: number[]) => {
+    const outcomes = new Map(
+      group.sides.map(({ variant: { name, server } }, side) => {
+        const outcome = phase({
+          ...second(1000),
+          turns: turns && { ...turns, waits: true },
+          serverCpuSeconds: cpuSeconds[side] ?? null,
+          generatorCpuSeconds: 0.1,
+        });
+        return [name, outcomeOf(server, outcome)];
+      }),
+    );
+    const shared = withSharedWarmup(group, outcomes);
+    return loadPlanOf({ ...plan, groups: [shared] }, targetsWith({})).phases[0]?.warmTogether;
+  };
+  expect(withSharedWarmup(group, undefined)).toEqual(group);
+  expect([after(0.2, 0.2), after(0.3, 0.3), after(0.1)]).toEqual([true, undefined, undefined]);
+});
+
+test('a warm-up gets longer only for a server at its limit, and only as far as the engine may', () => {
+  const [{ load }] = planOf().variants as [PlannedVariant];
+  const { turns } = second(10_000);
+  const seconds = (rps: number, warmupSeconds = 1, waits = true) => {
+    const continuous = { ...continuousEnd, rps, cpuMicros: 140, warmupSeconds };
+    const outcome = phase({
+      requests: 10_000,
+      serverCpuSeconds: 1,
+      continuous,
+      turns: turns && { ...turns, waits },
+    });
+    return longerWarmup(load, [outcome])?.seconds;
+  };
+  // 140 µs each are 0.98 and 0.28 of a core.
+  expect([seconds(7000), seconds(2000)]).toEqual([4, undefined]);
+  // Others may have its core.
+  expect(seconds(2000, 1, false)).toBe(4);
+  expect([seconds(7000, 10), seconds(7000, 30)]).toEqual([30, undefined]);
 });
 
 test.each<[string, Partial<Cores>, boolean]>([

@@ -1,5 +1,5 @@
 // A run's table on the terminal and in Markdown, the heading, live progress.
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import * as format from '../../lib/format.ts';
 import { type Heading, headingLines, loadText, resultHeading } from '../../lib/report/heading.ts';
 import { terminalReport } from '../../lib/report/texts.ts';
@@ -289,6 +289,24 @@ test('live progress on a terminal is one line that is rewritten, cut to the widt
   const line = (columns: number) => shown({ isTTY: true, columns }).split('\r\u001b[2K');
   expect(line(200)).toEqual(['', 'round 2 of 10 · 1:15 left · b +21 %', 'round 2 is repeated\n']);
   expect(line(12)[1]).toBe('round 2 of ');
+});
+
+test('the time of live progress goes on between reports, and beyond the expected end', () => {
+  vi.useFakeTimers();
+  onTestFinished(() => void vi.useRealTimers());
+  const written: string[] = [];
+  const stream = { isTTY: true, write: (piece: string) => written.push(piece) };
+  const progress = createRunProgress(stream);
+  progress.running({ what: 'checking', seen: 'a', secondsLeft: 2 });
+  vi.advanceTimersByTime(4000);
+  const times = written.map((line) => / · (.*) · /.exec(line)?.[1]);
+  expect(times.slice(0, 3)).toEqual(['0:02 left', '0:02 left', '0:01 left']);
+  expect(times.at(-1)).toBe('0:02 longer than expected');
+  expect(times.join()).not.toContain('0:00');
+  progress.clear();
+  const lines = written.length;
+  vi.advanceTimersByTime(4000);
+  expect(written).toHaveLength(lines);
 });
 
 test('live progress is plain lines in a pipe', () => {

@@ -25,6 +25,13 @@ test.each<[string, readonly number[], Partial<PlanOptions>, number]>([
   expect(lines).toEqual([]);
 });
 
+test('a run whose rounds take no time announces another time than its heading, once', async () => {
+  const { announced } = await runOf(clear);
+  expect(announced).toEqual([
+    expect.stringMatching(/^rounds take another time than planned: about \d+ s more$/),
+  ]);
+});
+
 test('a run with --precision reports after a look why it continues', async () => {
   const { ended, lines } = await runOf([...open4.slice(0, 5), new Error('enough')], {
     precision: 0.01,

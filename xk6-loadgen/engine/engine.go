@@ -104,11 +104,15 @@ func start(ctx context.Context, runs []*run, turns Turns) ([]Result, error) {
 		if r.plan.Protocol == H3 {
 			needed += len(linux.Cores()) // QUIC is the work of other goroutines
 		}
-		if !r.plan.isOfGoroutines {
-			threads = max(threads, needed)
+		switch {
+		case r.plan.isOfGoroutines:
+		case turns.WarmTogether:
+			threads += needed
+		default:
+			threads = max(threads, needed) // One side's loops are at work at a time
 		}
 	}
-	defer reserveProcessors(threads)() // One side's loops are at work at a time
+	defer reserveProcessors(threads)()
 	defer collectFor(runs)()
 	err := prepare(runs)
 	if err == nil {

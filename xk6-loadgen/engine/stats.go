@@ -149,6 +149,9 @@ func (r *recorder) recordMany(nanoseconds, count int64) {
 	r.histogram.Record(v, count)
 }
 
+// total is the sum of all durations, in nanoseconds.
+func (r *recorder) total() int64 { return int64(r.sum) + r.first*r.count }
+
 // ageOf is the mean length, in nanoseconds, of the requests that are under way at any time: Σx²/Σx, since long ones are longer under
 // way. Times count up to `most`: a pause of the machine must not make all turns long.
 func (r *recorder) ageOf(most int64) int64 {

@@ -274,10 +274,12 @@ func TestAStretchOfTheWarmup(t *testing.T) {
 	faster := func(part int) float64 { return 1 + 0.05*float64(part) }
 	leaps := func(part int) float64 { return 1 + 0.5*float64(part%2) }
 	half := func(part int) float64 { return leaps(part) / 2 }
+	cheaper := func(part int) float64 { return 1 / faster(part) }
 	for name, c := range map[string]struct {
 		rate, perPart float64
-		speed, cost   func(part int) float64
+		speed, cost   func(part int) float64 // at a rate, speed is what latencies are divided by
 		before        func(part int) float64 // before is the speed in the stretch before; nil: not known
+		lone          time.Duration          // lone is the latency without a queue; under load it is 1 ms
 		lasted, limit time.Duration
 		isWarm        bool
 		next          time.Duration
@@ -285,11 +287,18 @@ func TestAStretchOfTheWarmup(t *testing.T) {
 		"steady":                              {perPart: 1000, speed: steady, cost: steady, lasted: time.Second, limit: time.Minute, isWarm: true},
 		"more responses":                      {perPart: 1000, speed: faster, cost: steady, lasted: time.Second, limit: time.Minute, next: time.Second},
 		"more responses, of few":              {perPart: 5, speed: faster, cost: steady, lasted: time.Second, limit: time.Minute, isWarm: true},
-		"less CPU time":                       {perPart: 1000, speed: steady, cost: func(part int) float64 { return 1 / faster(part) }, lasted: time.Second, limit: time.Minute, next: time.Second},
+		"less CPU time":                       {perPart: 1000, speed: steady, cost: cheaper, lasted: time.Second, limit: time.Minute, next: time.Second},
+		"less CPU time, of little":            {perPart: 300, speed: steady, cost: cheaper, lasted: time.Second, limit: time.Minute, isWarm: true},
+		"less CPU time, in a queue":           {perPart: 300, speed: steady, cost: cheaper, lone: 500 * time.Microsecond, lasted: time.Second, limit: time.Minute, next: time.Second},
+		"less CPU time, without a queue":      {perPart: 300, speed: steady, cost: cheaper, lone: 501 * time.Microsecond, lasted: time.Second, limit: time.Minute, isWarm: true},
+		"less CPU time at a rate, of little":  {rate: 300, perPart: 300, speed: steady, cost: cheaper, lasted: time.Second, limit: time.Minute, isWarm: true},
+		"less CPU time at a rate":             {rate: 1000, perPart: 1000, speed: steady, cost: cheaper, lasted: time.Second, limit: time.Minute, next: time.Second},
+		"shorter latencies at a rate":         {rate: 300, perPart: 300, speed: faster, cost: steady, lasted: time.Second, limit: time.Minute, next: time.Second},
+		"hardly shorter than before":          {rate: 300, perPart: 300, before: func(int) float64 { return 1.1 }, speed: faster, cost: steady, lasted: time.Second, limit: time.Minute, isWarm: true},
 		"more CPU time":                       {perPart: 1000, speed: steady, cost: faster, lasted: time.Second, limit: time.Minute, isWarm: true},
 		"more responses, at the limit":        {perPart: 1000, speed: faster, cost: steady, lasted: time.Second, limit: time.Second, isWarm: true},
 		"more responses, before the limit":    {perPart: 1000, speed: faster, cost: steady, lasted: time.Second, limit: 1500 * time.Millisecond, next: 500 * time.Millisecond},
-		"more responses, as a queue is made":  {rate: 1000, perPart: 1000, speed: faster, cost: steady, lasted: time.Second, limit: time.Minute, isWarm: true},
+		"longer latencies at a rate":          {rate: 1000, perPart: 1000, speed: cheaper, cost: steady, lasted: time.Second, limit: time.Minute, isWarm: true},
 		"in leaps, as before":                 {perPart: 1000, before: leaps, speed: leaps, cost: steady, lasted: time.Second, limit: time.Minute, isWarm: true},
 		"in leaps, and faster than before":    {perPart: 1000, before: half, speed: leaps, cost: steady, lasted: time.Second, limit: time.Minute, next: time.Second},
 		"in leaps, and slower than before":    {perPart: 1000, before: leaps, speed: half, cost: steady, lasted: time.Second, limit: time.Minute, isWarm: true},
@@ -298,14 +307,19 @@ func TestAStretchOfTheWarmup(t *testing.T) {
 		o := options("http://127.0.0.1:9/")
 		o.Duration, o.Warmup, o.WarmupLimit, o.Rate = time.Second, time.Second, c.limit, c.rate
 		l := idleLoop(t, o)
-		l.shared.loops = []*loop{l}
+		l.shared.loops, l.shared.probe.latency = []*loop{l}, int64(c.lone)
 		w := &l.warmup.stretch
 		w.number = 1
 		fill := func(marks *stretchMarks, speed func(part int) float64) {
 			for i := range stretchParts {
 				from, to := marks[i], &marks[i+1]
-				answered := int64(c.perPart * speed(i))
-				to.at, to.responses, to.cpu = from.at+int64(part), from.responses+answered, from.cpu+int64(1000*float64(answered)*c.cost(i))
+				answered := int64(c.perPart)
+				took := 1e6 / speed(i)
+				if c.rate == 0 {
+					answered, took = int64(c.perPart*speed(i)), 1e6
+				}
+				to.latencies = from.latencies + int64(float64(answered)*took)
+				to.at, to.responses, to.cpu = from.at+int64(part), from.responses+answered, from.cpu+int64(20_000*float64(answered)*c.cost(i))
 			}
 		}
 		fill(&w.marks, c.speed)

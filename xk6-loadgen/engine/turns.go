@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -33,10 +34,12 @@ type Side struct {
 // Turns say in which order and how long several sides take turns.
 type Turns struct {
 	// Slice is the mean length of a turn, without ramp and drain; each is a random 75 to 125 % of it. Zero: chosen by choosePace.
-	Slice   time.Duration
-	First   int       // First is the place of the side, from 1, that is warmed up first and has the first turn; zero: any.
-	Seed    uint64    // Seed of the rest of the order, the lengths and the arrivals.
-	StartAt time.Time // when the first turn begins; zero: at once
+	Slice time.Duration
+	First int // First is the place of the side, from 1, that is warmed up first and has the first turn; zero: any.
+	// WarmTogether warms all sides up at the same time: for servers that leave their cores and the generator's idle.
+	WarmTogether bool
+	Seed         uint64    // Seed of the rest of the order, the lengths and the arrivals.
+	StartAt      time.Time // when the first turn begins; zero: at once
 }
 
 // TurnFigures are of a side's turns within its window.
@@ -148,12 +151,19 @@ func takeTurns(runs []*run, turns Turns) *cycles {
 	}
 	random := newRandom(turns.Seed)
 	order := orderFrom(random, len(runs), turns.First)
+	var warming sync.WaitGroup
 	for _, i := range order {
-		if r := runs[i]; r.plan.Warmup > 0 {
-			r.turn(forEver, 0)
+		warming.Go(func() {
+			if r := runs[i]; r.plan.Warmup > 0 {
+				r.turn(forEver, 0)
+			}
+			runs[i].choosePace()
+		})
+		if !turns.WarmTogether {
+			warming.Wait()
 		}
-		runs[i].choosePace()
 	}
+	warming.Wait()
 	slice := settlePaces(runs, turns.Slice)
 	c, atRate := newCycles(runs), slices.ContainsFunc(runs, func(r *run) bool { return r.plan.isAtRate() })
 	for ; slices.ContainsFunc(runs, (*run).isUnderLoad); order = random.Perm(len(runs)) {

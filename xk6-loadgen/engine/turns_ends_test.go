@@ -1,7 +1,11 @@
 package engine
 
 import (
+	"bufio"
+	"context"
+	"net"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 )
@@ -48,5 +52,33 @@ func TestNothingIsWaitedForThatMayNotStartInThisTurn(t *testing.T) {
 	l.turn.state = awaiting
 	if l.model.(*openModel).mayStart() {
 		t.Error("something may start in a turn that is over, so that the loop looks for events without a pause")
+	}
+}
+
+func TestSidesWarmUpTogether(t *testing.T) {
+	t.Parallel()
+	var all sync.WaitGroup // until each side has been asked
+	sides := sidesOf(func(side *Side) {
+		side.Connections, side.Duration, side.Warmup = 2, 50*time.Millisecond, 50*time.Millisecond
+	}, "", "", "")
+	for i := range sides {
+		all.Add(1)
+		first := sync.OnceFunc(all.Done)
+		sides[i].URL = serve(t, func(s *testServer, c net.Conn) {
+			for r := bufio.NewReader(c); s.readRequest(r); {
+				first()
+				all.Wait()
+				c.Write([]byte(ok))
+			}
+		}).url
+	}
+	results, err := Alternate(context.Background(), sides, Turns{Seed: 1, WarmTogether: true})
+	if err != nil {
+		t.Fatal(err) // one after the other, the first side has no answer
+	}
+	for i, r := range results {
+		if r.Continuous == nil || r.Responses[0] == 0 || r.Turns.Count < 1 {
+			t.Errorf("side %d: %+v", i, r)
+		}
 	}
 }

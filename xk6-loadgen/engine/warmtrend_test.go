@@ -58,7 +58,7 @@ func TestTrendsOfAWarmUp(t *testing.T) {
 		"too few to know":          {marksOf(each(4), each(10)), 0, 0, 0, false, false},
 		"no response, ended early": {&stretchMarks{}, 0, 0, 0, false, false},
 	} {
-		parts := test.marks.parts()
+		parts := test.marks.parts(false)
 		speed, cost := parts.trends()
 		if speed.points != test.points || speed.rises() != test.speedRises || cost.rises() != test.cheap {
 			t.Errorf("%s: %+v, %+v", name, speed, cost)

@@ -12,10 +12,13 @@ const (
 	// The warm-up goes on after a stretch that gained at least leastGain, within itself or since the one before, and more than its error: one
 	// in 40 does by chance. If the gain is not known, or may be unclearGain, there is one more stretch.
 	leastGain, unclearGain = 0.03, 0.5
-	leastRateGain          = 0.15 // at a rate, since the stretch before: CPU per response varies with what else runs on the core
+	leastRateGain          = 0.15 // at a rate, since the stretch before: latency varies with what else runs on the core
 	// The first half of a warm-up is not judged. It is shorter, down to shortestUnjudged, where the rest would be shorter than longStretch:
 	// turns are held against that, and in less of it noise hides more (docs/verdicts.md).
 	shortestUnjudged, longStretch = int64(100 * time.Millisecond), int64(300 * time.Millisecond)
+	// A server that uses fewer cores, and at which no requests queue, has time left: what a response costs decides neither requests/s nor
+	// latency there, and compilers go on making it cheaper for minutes. A busy one uses fewer too if others take its cores.
+	coresAtLimit = 0.5
 	// With fewer responses in a part its rate is mostly chance, and with fewer parts a trend is.
 	fewestInPart, fewestParts = 10, 4
 )
@@ -45,8 +48,9 @@ type loopWarmup struct {
 	slowest int64 // the longest latency before the present stretch
 }
 
-// stretchMark is what had happened by a time: responses, the server's CPU time in nanoseconds, and the queue.
-type stretchMark struct{ at, responses, cpu, queued int64 }
+// stretchMark is what had happened by a time: responses, the sum of their latencies since the stretch began and the server's CPU time, both in
+// nanoseconds, and the queue.
+type stretchMark struct{ at, responses, latencies, cpu, queued int64 }
 
 // stretchMarks are the marks at a stretch's begin and at the end of each part.
 type stretchMarks [stretchParts + 1]stretchMark
@@ -55,6 +59,7 @@ type stretchMarks [stretchParts + 1]stretchMark
 func (m *stretchMarks) add(other *stretchMarks) {
 	for i := range m {
 		m[i].responses += other[i].responses
+		m[i].latencies += other[i].latencies
 		m[i].queued += other[i].queued
 	}
 }
@@ -97,7 +102,7 @@ func (l *loop) mark() {
 			l.warmup.slowest = max(l.warmup.slowest, l.counts.interval.latency.max)
 			l.counts.interval.latency.reset()
 		}
-		m := stretchMark{at: l.clock, responses: l.counts.responses, queued: l.model.queued(l.clock)}
+		m := stretchMark{at: l.clock, responses: l.counts.responses, latencies: l.counts.interval.latency.total(), queued: l.model.queued(l.clock)}
 		if l.number == 0 {
 			m.cpu = l.shared.server.processes.CPU()
 		}
@@ -163,21 +168,22 @@ func (s *shared) judge(p *plan, now int64) {
 	}
 	w.continuous = c
 	limit := int64(p.WarmupLimit)
-	parts, partsBefore := sums.parts(), before.parts()
+	parts, partsBefore := sums.parts(p.Rate > 0), before.parts(p.Rate > 0)
 	speed, cost := parts.trends()
+	isAtLimit := float64(to.cpu-from.cpu) >= coresAtLimit*float64(to.at-from.at) || s.queued(from, to)
 	isFaster := speed.rises() || isHigher(partsBefore.speeds, parts.speeds)
-	isCheaper := cost.rises() || isHigher(partsBefore.costs, parts.costs)
+	isCheaper := isAtLimit && (cost.rises() || isHigher(partsBefore.costs, parts.costs))
 	switch {
 	case length >= limit:
 		w.isWarm = true
 	case p.Rate > 0:
-		// CPU per response of a server with little to do varies with other programs, too. The first stretch has none to compare with.
-		isLittle := len(partsBefore.costs) > 0 && mean(parts.costs)-mean(partsBefore.costs) < leastRateGain
-		w.isWarm = !isCheaper || isLittle
+		isFaster = isFaster && !isLittle(partsBefore.speeds, parts.speeds)
+		isCheaper = isCheaper && !isLittle(partsBefore.costs, parts.costs)
+		w.isWarm = !isFaster && !isCheaper
 	case isFaster || isCheaper:
 		w.isWarm = false
 	default:
-		isClear := speed.points > 0 && cost.gain+cost.margin < unclearGain
+		isClear := speed.points > 0 && (!isAtLimit || cost.gain+cost.margin < unclearGain)
 		w.isWarm = isClear || length >= 2*int64(p.Warmup)
 	}
 	w.next = now
@@ -187,6 +193,12 @@ func (s *shared) judge(p *plan, now int64) {
 	w.until = w.next + min(length, max(limit-length, int64(stretchParts)))
 	w.arrived.Store(0)
 	w.judged.Add(1)
+}
+
+// queued tells whether requests queued at the server between two marks, as far as the latency without a queue is known.
+func (s *shared) queued(from, to stretchMark) bool {
+	lone, answered := s.probe.latency, to.responses-from.responses
+	return lone > 0 && to.latencies-from.latencies >= queuesFrom*lone*answered && answered > 0
 }
 
 // trend is a line of least squares through a figure's logarithms; not known without points. gain is its rise over the stretch, give or take
@@ -199,14 +211,15 @@ type trend struct {
 // rises tells whether the gain is large enough to matter, and not by chance.
 func (t trend) rises() bool { return t.gain >= leastGain && t.gain >= t.margin }
 
-// stretchFigures are of the parts of a stretch: times, and the logarithms of responses/s and of responses per CPU time (nil: not known).
+// stretchFigures are of the parts of a stretch: times, and the logarithms of the speed (responses/s; at a rate, which sets these, responses
+// per time that they took) and of responses per CPU time (nil: not known).
 type stretchFigures struct {
 	at, speeds, costs []float64
 	length            float64
 }
 
 // parts are the figures of each part. Parts with few responses are joined.
-func (m *stretchMarks) parts() (f stretchFigures) {
+func (m *stretchMarks) parts(atRate bool) (f stretchFigures) {
 	f.length = float64(m[stretchParts].at - m[0].at)
 	from := m[0]
 	for _, to := range m[1:] {
@@ -215,11 +228,20 @@ func (m *stretchMarks) parts() (f stretchFigures) {
 			continue
 		}
 		f.at = append(f.at, float64(from.at+to.at)/2)
-		f.speeds = append(f.speeds, math.Log(answered/float64(to.at-from.at)))
+		took := to.at - from.at
+		if atRate {
+			took = to.latencies - from.latencies
+		}
+		if took > 0 {
+			f.speeds = append(f.speeds, math.Log(answered/float64(took)))
+		}
 		if cpu := float64(to.cpu - from.cpu); cpu > 0 {
 			f.costs = append(f.costs, math.Log(answered/cpu))
 		}
 		from = to
+	}
+	if len(f.speeds) < len(f.at) {
+		f.speeds = nil
 	}
 	if len(f.costs) < len(f.at) {
 		f.costs = nil
@@ -227,7 +249,7 @@ func (m *stretchMarks) parts() (f stretchFigures) {
 	return f
 }
 
-// trends are those of responses/s and of responses per CPU time. A trend without points is not known.
+// trends are those of the speed and of responses per CPU time. A trend without points is not known.
 func (f *stretchFigures) trends() (speed, cost trend) {
 	return trendOf(f.at, f.speeds, f.length), trendOf(f.at, f.costs, f.length)
 }
@@ -239,6 +261,11 @@ func isHigher(before, now []float64) bool {
 	}
 	margin := studentsT[len(studentsT)-1] * math.Sqrt(meanVariance(before)+meanVariance(now))
 	return mean(now)-mean(before) >= max(leastGain, margin)
+}
+
+// isLittle tells whether the mean rose by too little to matter at a rate. The first stretch has none to compare with.
+func isLittle(before, now []float64) bool {
+	return len(before) > 0 && mean(now)-mean(before) < leastRateGain
 }
 
 // meanVariance is the square of the mean's standard error.

@@ -124,6 +124,7 @@ const silent: RunEvents = {
   stepped() {},
   measured() {},
   say() {},
+  announce() {},
 };
 
 async function inContext<T>(

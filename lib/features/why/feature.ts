@@ -1,5 +1,6 @@
 import type { Feature } from '../../feature.ts';
 import { heldLines } from './held.ts';
+import { expectedLook } from './length.ts';
 import { whyLines, whyPart } from './report.ts';
 
 /** A look at each side alone after the rounds: whether the verdict holds (docs/verdicts.md), and its cause by perf (docs/why.md). */
@@ -19,6 +20,7 @@ export const why: Feature = {
       help: 'do not check the verdict with each side alone after the rounds, nor look at its cause',
     },
   },
+  secondsAfterRounds: expectedLook,
   afterRounds: async (run) => (await import('./after-rounds.ts')).lookAfterRounds(run),
   sentences: (result) => [...heldLines(result), ...whyLines(result)],
   parts: whyPart,

@@ -20,11 +20,10 @@ import { atRateFor } from '../../scenario/load.ts';
 import type { StartedServer } from '../../servers/index.ts';
 import { writeWhole } from '../../writing.ts';
 import { countsIn, namesOfCalls, partsOf } from './perf-output.ts';
+import { perfLoadSeconds } from './length.ts';
 import { counterArgs, perfObserver, samplerArgs } from './perf.ts';
 import { stacksFile, stacksFolder } from './report.ts';
 
-/** Load of a side, in seconds, while perf samples CPU time and while it counts calls. */
-export const perfLoadSeconds = { sampled: 2, counted: 0.5 };
 /** Share of the CPU time. Below this, processes are missing. */
 const leastSampled = 0.5;
 

@@ -7,14 +7,18 @@ import { htmlReport } from '../../report/html/run-page.ts';
 import { readArguments } from '../../cli/arguments.ts';
 import { UserError } from '../../errors.ts';
 import type { EndedRun } from '../../feature.ts';
-import { isAsked, lookAfterRounds } from './after-rounds.ts';
+import { lookAfterRounds } from './after-rounds.ts';
+import { expectedLook, isAsked } from './length.ts';
 import { why } from './feature.ts';
 import { flameGraph } from './flame.ts';
 import { textOf } from '../../report/table.ts';
 import { countsIn, placeOf } from './perf-output.ts';
+import { findScenario } from '../../cli/find-scenario.ts';
 import type { RunContext } from '../../runner/plan.ts';
+import { estimatedSeconds, expectedRounds } from '../../runner/times.ts';
 import { lookAlone } from './look.ts';
 import { newFolder } from '../../../test/fixtures/new-folder.ts';
+import { planOf } from '../../../test/fixtures/plan.ts';
 import { compared, openFileCache, result, workers } from '../../../test/fixtures/result.ts';
 
 const calls = new Set(['writev', 'openat', 'sendfile64', 'accept4', 'read']);
@@ -223,6 +227,18 @@ it.each([
 ])('with %j the causes are looked at: %j', (given, asked) => {
   const flags = new Map(given.map((flag) => flag.split('=') as [string, string]));
   expect(isAsked(flags)).toBe(asked);
+});
+
+it('the time of the look is known before the rounds: a start and a load for each side, and those with perf', async () => {
+  const scenario = await findScenario('nginx-open-file-cache');
+  const plan = planOf(scenario, {}, { variants: scenario.variants.slice(0, 2) });
+  const seconds = (...flags: string[]) =>
+    expectedLook(plan, new Map(flags.map((flag) => [flag, ''])));
+  const took = estimatedSeconds(plan, expectedRounds(plan).fewest);
+  expect(seconds('no-why')).toBeCloseTo(2 * 2 + Math.min(took, 20), 9);
+  const withPerf = process.getuid?.() === 0 ? 2 * 6.5 : 0;
+  expect(seconds()).toBeCloseTo(seconds('no-why') + withPerf, 9);
+  expect(seconds('no-look')).toBe(0);
 });
 
 it('the causes of a load in steps are not looked at', async () => {

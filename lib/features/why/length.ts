@@ -1,0 +1,78 @@
+// How long the look after the rounds takes: announced before them, and planned after them.
+import { total } from '../../analysis/statistics.ts';
+import { serverMetricNames } from '../../result/server-metrics.ts';
+import type { PlanDraft, PlannedVariant } from '../../runner/plan.ts';
+import { estimatedSeconds, expectedRounds } from '../../runner/times.ts';
+import { isCounted } from '../../scenario/load.ts';
+import { loadOf } from '../../scenario/variants.ts';
+
+/** Load of a side, in seconds, while perf samples CPU time and while it counts calls. */
+export const perfLoadSeconds = { sampled: 2, counted: 0.5 };
+/** A first load is as long as the load's own text says, but no longer, in seconds. */
+const longestSeconds = 10;
+/** About how long a side's start and end take with those of a load, and those of the loads with perf, in seconds. */
+const overheadSeconds = { alone: 2, withPerf: 4 };
+/** A shorter first load says less than the rounds. */
+const shortestSeconds = 0.5;
+const withPerfSeconds =
+  overheadSeconds.withPerf + perfLoadSeconds.sampled + perfLoadSeconds.counted;
+
+/** By the flags of the run, and their values: whether causes are looked for. */
+export function isAsked(flags: ReadonlyMap<string, string>): boolean {
+  if (flags.has('why')) return true;
+  if (['no-why', 'quick'].some((flag) => flags.has(flag))) return false;
+  // perf sees what a request costs.
+  return !serverMetricNames.some((metric) => metric === flags.get('metric'));
+}
+
+/**
+ * Returns what the look takes, in seconds, by side: secondsOf is its first load, 0 for none; takes is all of it.
+ * @param sides that are looked at @param tookSeconds of the run so far
+ */
+export function lengthOfLook(
+  plan: PlanDraft,
+  sides: readonly PlannedVariant[],
+  asksWhy: boolean,
+  tookSeconds: number,
+) {
+  const overhead = overheadSeconds.alone + (asksWhy ? withPerfSeconds : 0);
+  // All sides together take no longer than the rounds did, and no longer than --max-time leaves.
+  const leftSeconds = (plan.maxTimeSeconds ?? Infinity) - tookSeconds;
+  const most = Math.min(
+    longestSeconds,
+    tookSeconds / sides.length,
+    leftSeconds / sides.length - overhead,
+  );
+  const secondsOf = (side: PlannedVariant) => firstLoadSeconds(plan, side, most);
+  return { secondsOf, takes: (side: PlannedVariant) => overhead + secondsOf(side) };
+}
+
+/** Estimates the seconds of the look after the fewest rounds of a run; 0 if there is none for sure. */
+export function expectedLook(plan: PlanDraft, flags: ReadonlyMap<string, string>): number {
+  if (flags.has('no-look') || plan.stepped !== undefined || plan.variants.length < 2) return 0;
+  // perf needs root.
+  const asksWhy = isAsked(flags) && process.getuid?.() === 0;
+  const tookSeconds = estimatedSeconds(plan, expectedRounds(plan).fewest);
+  const { secondsOf, takes } = lengthOfLook(plan, plan.variants, asksWhy, tookSeconds);
+  if (!asksWhy && plan.variants.every((side) => secondsOf(side) === 0)) return 0;
+  return total(plan.variants, takes);
+}
+
+/** 0 where a round has that load already: the only one of its group, as long, or with all its requests from the first connect on. */
+function firstLoadSeconds(
+  plan: PlanDraft,
+  { variant, load }: PlannedVariant,
+  most: number,
+): number {
+  if (isCounted(load) || load.arrivals === 'logged') return 0;
+  const { rate, requests = 0 } = load;
+  const inRounds = rate === undefined ? (load.durationSeconds ?? 0) : requests / rate;
+  const written = loadOf(plan.scenario, variant);
+  let ofItself = written.durationSeconds ?? inRounds;
+  if (written.durationSeconds === undefined && rate !== undefined && written.requests !== undefined)
+    ofItself = written.requests / rate;
+  const seconds = Math.min(most, Math.max(ofItself, inRounds));
+  const group = plan.groups.find(({ sides }) => sides.some((side) => side.variant === variant));
+  const isInRounds = group?.sides.length === 1 && seconds <= inRounds;
+  return seconds < shortestSeconds || isInRounds ? 0 : seconds;
+}

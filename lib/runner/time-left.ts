@@ -1,0 +1,122 @@
+// How long a run will still take: first by its plan, then by the rounds that it has had.
+import { duration, enumeration } from '../format.ts';
+import { median } from '../analysis/statistics.ts';
+import type { PlannedVariant, VariantRound } from './plan.ts';
+
+/** A time that was announced is announced again once it changes by a quarter, and by so many seconds that somebody waits. */
+const matters = { ratio: 1.25, seconds: 5 };
+
+/** A round that takes longer than expected is expected to take this multiple of the time that it has taken by then: a little more, then much. */
+const overrun = { first: 1.2, later: 2 };
+
+/** Rounds of late say more than all: servers get warm, other programs end. */
+const recentRounds = 3;
+
+/** All times are seconds since the run began. */
+export class TimeLeft {
+  readonly #mostSeconds: number;
+  /** The time that rounds took, kept or not, and the planned one. */
+  readonly #took: { seconds: number; plannedSeconds: number }[] = [];
+  /** The present round. */
+  #round: { beganAt: number; plannedSeconds: number; expectedSeconds: number; isLate: boolean };
+  #announced: { at: number; kept: number; secondsPerRound: number };
+
+  /** @param secondsPerRound that were announced before the run @param mostSeconds --max-time */
+  constructor(secondsPerRound: number, mostSeconds = Infinity) {
+    this.#mostSeconds = mostSeconds;
+    this.#round = {
+      beganAt: 0,
+      plannedSeconds: secondsPerRound,
+      expectedSeconds: secondsPerRound,
+      isLate: false,
+    };
+    this.#announced = { at: 0, kept: 0, secondsPerRound };
+  }
+
+  /** A round begins. */
+  began(plannedSeconds: number, at: number): void {
+    const expectedSeconds = this.#expected(plannedSeconds);
+    this.#round = { beganAt: at, plannedSeconds, expectedSeconds, isLate: false };
+  }
+
+  /** The present round has ended. */
+  ended(at: number): void {
+    const { beganAt, plannedSeconds } = this.#round;
+    this.#took.push({ seconds: at - beganAt, plannedSeconds });
+  }
+
+  /**
+   * Returns the seconds until so many rounds are done, the present one included. They are never 0, however long that one takes.
+   */
+  left(rounds: number, at: number): number {
+    const inRound = at - this.#round.beganAt;
+    if (inRound >= this.#round.expectedSeconds) {
+      this.#round.expectedSeconds = inRound * (this.#round.isLate ? overrun.later : overrun.first);
+      this.#round.isLate = true;
+    }
+    const { plannedSeconds, expectedSeconds } = this.#round;
+    const later = this.#took.length === 0 ? expectedSeconds : this.#expected(plannedSeconds);
+    const present = expectedSeconds - inRound;
+    return Math.min(present + (rounds - 1) * later, Math.max(present, this.#mostSeconds - at));
+  }
+
+  /**
+   * Returns whether the end differs so much from the announced one that it is to be announced again, and takes it as announced.
+   * @param kept rounds that count @param rounds as in left
+   */
+  isNews(kept: number, rounds: number, at: number): boolean {
+    const left = this.left(rounds, at);
+    const announced = this.#announced;
+    const thought = announced.at + (kept + rounds - announced.kept) * announced.secondsPerRound;
+    const [now, before] = [at + left, Math.min(thought, this.#mostSeconds)];
+    if (Math.abs(now - before) < matters.seconds) return false;
+    if (Math.max(now / before, before / now) < matters.ratio) return false;
+    this.#announced = { at, kept, secondsPerRound: left / rounds };
+    return true;
+  }
+
+  /** What a round takes that is planned so: as long as the last ones, or as planned if more is planned by now. */
+  #expected(plannedSeconds: number): number {
+    const last = this.#took.slice(-recentRounds);
+    if (last.length === 0) return plannedSeconds;
+    const seconds = median(last.map((round) => round.seconds));
+    const isLonger = last.every((round) => round.plannedSeconds < plannedSeconds);
+    return isLonger ? Math.max(seconds, plannedSeconds) : seconds;
+  }
+}
+
+/** A warm-up so many times as long as planned went on because the server got faster. */
+const longWarmUp = 1.5;
+/** Answers that take so long, in milliseconds, make turns long. */
+const longAnswerMs = 10;
+
+/** Says why rounds take another time than planned. @param outcomes of the last round, by variant; none: it is the first */
+export function reasonOfTime(
+  sides: readonly PlannedVariant[],
+  outcomes: ReadonlyMap<string, Pick<VariantRound, 'phases'>>,
+): string {
+  if (outcomes.size === 0) return 'servers start, or get warm, more slowly than planned';
+  const named = (isOne: (side: PlannedVariant, phases: VariantRound['phases']) => boolean) =>
+    sides.flatMap((side) => {
+      const { name } = side.variant;
+      return isOne(side, outcomes.get(name)?.phases ?? []) ? [name] : [];
+    });
+  const warming = named(({ load: { warmupSeconds } }, [first]) => {
+    const took = first?.continuous?.warmupSeconds ?? 0;
+    return warmupSeconds > 0 && took > longWarmUp * warmupSeconds;
+  });
+  if (warming.length > 0)
+    return `${enumeration(warming)} ${warming.length === 1 ? 'is' : 'are'} still getting faster`;
+  const waiting = named(
+    (_, [first]) => first?.turns?.waits === true && first.latencyMs.p50 > longAnswerMs,
+  );
+  if (waiting.length > 0)
+    return `${enumeration(waiting)} ${waiting.length === 1 ? 'takes' : 'take'} long to answer`;
+  return 'rounds take another time than planned';
+}
+
+/** "about 40 s to 2 min more", or with one time if both are the same. */
+export function timeText(seconds: number, mostSeconds: number): string {
+  const [least, most] = [duration(seconds), duration(mostSeconds)];
+  return `about ${least === most ? least : `${least} to ${most}`} more`;
+}

@@ -1,0 +1,91 @@
+// The time that a run still takes.
+import { expect, test } from 'vitest';
+import { reasonOfTime, TimeLeft, timeText } from '../../lib/runner/time-left.ts';
+import type { PlannedVariant, VariantRound } from '../../lib/runner/plan.ts';
+import { findScenario } from '../../lib/cli/find-scenario.ts';
+import type { Phase } from '../../lib/result/result.ts';
+import { continuousEnd, latency, phase } from '../fixtures/phase.ts';
+import { planOf } from '../fixtures/plan.ts';
+import { second } from '../fixtures/comparison.ts';
+
+test('a countdown follows the plan, then the rounds that were made', () => {
+  const time = new TimeLeft(2);
+  time.began(2, 0);
+  expect([time.left(4, 0), time.left(4, 1)]).toEqual([8, 7]);
+  time.ended(3);
+  time.began(2, 3);
+  expect([time.left(3, 3), time.left(3, 4)]).toEqual([9, 8]);
+  // Longer warm-ups that are planned by now may be what the last rounds took, too.
+  time.began(2.5, 3);
+  expect(time.left(1, 3)).toBe(3);
+  time.began(20, 3);
+  expect(time.left(2, 3)).toBe(40);
+});
+
+test('a countdown is never at 0 while a round goes on', () => {
+  const time = new TimeLeft(2);
+  time.began(2, 0);
+  for (let at = 0; at < 100; at += 0.5) expect(time.left(1, at)).toBeGreaterThan(0);
+});
+
+test('--max-time bounds a countdown, though not within a round', () => {
+  const time = new TimeLeft(10, 15);
+  time.began(10, 0);
+  expect([time.left(4, 0), time.left(4, 5)]).toEqual([15, 10]);
+  time.ended(12);
+  time.began(10, 12);
+  expect(time.left(3, 12)).toBe(12);
+});
+
+test('a time is announced again once it has changed by a quarter, and only once', () => {
+  const time = new TimeLeft(4);
+  time.began(4, 0);
+  expect(time.isNews(0, 4, 3)).toBe(false);
+  time.ended(4.4);
+  time.began(4, 4.4);
+  expect(time.isNews(1, 3, 4.4)).toBe(false);
+  // The second round takes three times as long, so that the third one is expected to.
+  time.ended(4.4 + 12);
+  time.began(4, 16.4);
+  expect([time.isNews(2, 2, 16.4), time.isNews(2, 2, 16.5)]).toEqual([true, false]);
+  expect(new TimeLeft(1).isNews(0, 4, 4.9)).toBe(true);
+});
+
+test('a shorter time is announced too, if somebody waits for it', () => {
+  const ends = (plannedSeconds: number) => {
+    const time = new TimeLeft(plannedSeconds);
+    time.began(plannedSeconds, 0);
+    time.ended(plannedSeconds / 2);
+    time.began(plannedSeconds, plannedSeconds / 2);
+    return time.isNews(1, 3, plannedSeconds / 2);
+  };
+  expect([ends(1), ends(10)]).toEqual([false, true]);
+});
+
+const scenario = await findScenario('nginx-open-file-cache');
+const variants = planOf(scenario).variants.slice(0, 2);
+
+test('the reason of another time is what the last round has shown', () => {
+  const [a, b] = variants as [PlannedVariant, PlannedVariant];
+  const outcomes = (of: Partial<Phase>) =>
+    new Map(
+      [a, b].map(({ variant }) => [variant.name, { phases: [phase({ ...second(1000), ...of })] }]),
+    ) as ReadonlyMap<string, Pick<VariantRound, 'phases'>>;
+  const reason = (of: Partial<Phase>) => reasonOfTime([a, b], outcomes(of));
+  expect(reasonOfTime([a, b], new Map())).toMatch(/^servers start/);
+  expect(reason({ continuous: { ...continuousEnd, warmupSeconds: 6 } })).toBe(
+    `${a.variant.name} and ${b.variant.name} are still getting faster`,
+  );
+  const turns = second(1000).turns;
+  const waits = turns && { ...turns, waits: true };
+  const slow = { turns: waits, latencyMs: latency(50, 60, 70) };
+  expect(reason(slow)).toBe(`${a.variant.name} and ${b.variant.name} take long to answer`);
+  expect(reason({})).toBe('rounds take another time than planned');
+});
+
+test('the text has one time if there is one', () => {
+  expect([timeText(40, 120), timeText(40, 40.2)]).toEqual([
+    'about 40 s to 2 min more',
+    'about 40 s more',
+  ]);
+});
