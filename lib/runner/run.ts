@@ -385,13 +385,16 @@ class Rounds {
   /** Announces the time that the run will take, if it has changed by a quarter. @param place of the present round, from 1 */
   #announceTime(place: number) {
     const [at, rounds] = [this.#elapsedSeconds(), roundsToLook(this.#plan, place)];
-    if (!this.#timeLeft.isNews(place - 1, rounds, at)) return;
+    const news = this.#timeLeft.newsOf(place - 1, rounds, at);
+    if (news === undefined) return;
     const most = Math.max(rounds, expectedRounds(this.#plan).most - place + 1);
     const [least, longest] = [rounds, most].map((count) => this.#timeLeft.left(count, at));
     const sides = this.#groups.flatMap((group) => group.sides);
-    this.#events.announce(
-      `${reasonOfTime(sides, this.#lastOutcomes)}: ${timeText(least as number, longest as number)}`,
-    );
+    const reason =
+      news === 'later'
+        ? reasonOfTime(sides, this.#lastOutcomes)
+        : 'rounds take less time than announced';
+    this.#events.announce(`${reason}: ${timeText(least as number, longest as number)}`);
   }
 
   /** Requests/s by variant; none for loads in steps, whose rates differ. */

@@ -61,18 +61,18 @@ export class TimeLeft {
   }
 
   /**
-   * Returns whether the end differs so much from the announced one that it is to be announced again, and takes it as announced.
+   * Returns how the end differs from the announced one if it must be announced again, which it then is; else undefined.
    * @param kept rounds that count @param rounds as in left
    */
-  isNews(kept: number, rounds: number, at: number): boolean {
+  newsOf(kept: number, rounds: number, at: number): 'later' | 'earlier' | undefined {
     const left = this.left(rounds, at);
     const announced = this.#announced;
     const thought = announced.at + (kept + rounds - announced.kept) * announced.secondsPerRound;
     const [now, before] = [at + left, Math.min(thought, this.#mostSeconds)];
-    if (Math.abs(now - before) < matters.seconds) return false;
-    if (Math.max(now / before, before / now) < matters.ratio) return false;
+    if (Math.abs(now - before) < matters.seconds) return undefined;
+    if (Math.max(now / before, before / now) < matters.ratio) return undefined;
     this.#announced = { at, kept, secondsPerRound: left / rounds };
-    return true;
+    return now > before ? 'later' : 'earlier';
   }
 
   /** What a round takes that is planned so: as long as the last ones, or as planned if more is planned by now. */
@@ -90,7 +90,7 @@ const longWarmUp = 1.5;
 /** Answers that take so long, in milliseconds, make turns long. */
 const longAnswerMs = 10;
 
-/** Says why rounds take another time than planned. @param outcomes of the last round, by variant; none: it is the first */
+/** Says why rounds take longer than announced. @param outcomes of the last round, by variant; none: it is the first */
 export function reasonOfTime(
   sides: readonly PlannedVariant[],
   outcomes: ReadonlyMap<string, Pick<VariantRound, 'phases'>>,
@@ -112,7 +112,7 @@ export function reasonOfTime(
   );
   if (waiting.length > 0)
     return `${enumeration(waiting)} ${waiting.length === 1 ? 'takes' : 'take'} long to answer`;
-  return 'rounds take another time than planned';
+  return 'rounds take longer than planned';
 }
 
 /** "about 40 s to 2 min more", or with one time if both are the same. */

@@ -28,7 +28,7 @@ test.each<[string, readonly number[], Partial<PlanOptions>, number]>([
 test('a run whose rounds take no time announces another time than its heading, once', async () => {
   const { announced } = await runOf(clear);
   expect(announced).toEqual([
-    expect.stringMatching(/^rounds take another time than planned: about \d+ s more$/),
+    expect.stringMatching(/^rounds take less time than announced: about \d+ s more$/),
   ]);
 });
 

@@ -40,15 +40,15 @@ test('--max-time bounds a countdown, though not within a round', () => {
 test('a time is announced again once it has changed by a quarter, and only once', () => {
   const time = new TimeLeft(4);
   time.began(4, 0);
-  expect(time.isNews(0, 4, 3)).toBe(false);
+  expect(time.newsOf(0, 4, 3)).toBeUndefined();
   time.ended(4.4);
   time.began(4, 4.4);
-  expect(time.isNews(1, 3, 4.4)).toBe(false);
+  expect(time.newsOf(1, 3, 4.4)).toBeUndefined();
   // The second round takes three times as long, so that the third one is expected to.
   time.ended(4.4 + 12);
   time.began(4, 16.4);
-  expect([time.isNews(2, 2, 16.4), time.isNews(2, 2, 16.5)]).toEqual([true, false]);
-  expect(new TimeLeft(1).isNews(0, 4, 4.9)).toBe(true);
+  expect([time.newsOf(2, 2, 16.4), time.newsOf(2, 2, 16.5)]).toEqual(['later', undefined]);
+  expect(new TimeLeft(1).newsOf(0, 4, 4.9)).toBe('later');
 });
 
 test('a shorter time is announced too, if somebody waits for it', () => {
@@ -57,9 +57,9 @@ test('a shorter time is announced too, if somebody waits for it', () => {
     time.began(plannedSeconds, 0);
     time.ended(plannedSeconds / 2);
     time.began(plannedSeconds, plannedSeconds / 2);
-    return time.isNews(1, 3, plannedSeconds / 2);
+    return time.newsOf(1, 3, plannedSeconds / 2);
   };
-  expect([ends(1), ends(10)]).toEqual([false, true]);
+  expect([ends(1), ends(10)]).toEqual([undefined, 'earlier']);
 });
 
 const scenario = await findScenario('nginx-open-file-cache');
@@ -80,7 +80,7 @@ test('the reason of another time is what the last round has shown', () => {
   const waits = turns && { ...turns, waits: true };
   const slow = { turns: waits, latencyMs: latency(50, 60, 70) };
   expect(reason(slow)).toBe(`${a.variant.name} and ${b.variant.name} take long to answer`);
-  expect(reason({})).toBe('rounds take another time than planned');
+  expect(reason({})).toBe('rounds take longer than planned');
 });
 
 test('the text has one time if there is one', () => {
