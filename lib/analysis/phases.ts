@@ -70,9 +70,16 @@ export function serverCpuSecondsPerResponse(phases: readonly Phase[]): number {
 /** A pause of more than this share of a round's load makes other requests/s of it. */
 const pauseMatters = 0.05;
 
+/** Answers that a turn begins to wait for take as long as others, which is no pause. */
+const pauseFactor = 2;
+
 /** Whether a phase had so long a pause that it matters how many of them it has. */
-export function hasPaused({ longestGapMs, seconds }: Pick<LoadResult, 'longestGapMs' | 'seconds'>) {
-  return longestGapMs > 1000 * pauseMatters * seconds;
+export function hasPaused({
+  longestGapMs,
+  latencyMs,
+  seconds,
+}: Pick<LoadResult, 'longestGapMs' | 'latencyMs' | 'seconds'>) {
+  return longestGapMs > Math.max(1000 * pauseMatters * seconds, pauseFactor * latencyMs.p50);
 }
 
 /** With more failures, requests/s and latency say nothing about the server's speed. */

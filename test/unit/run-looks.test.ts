@@ -3,6 +3,7 @@ import { expect, onTestFinished, test, vi } from 'vitest';
 import type { PlanOptions } from '../../lib/runner/make-plan.ts';
 import { Disturbance, TurnsMeet, StillCold } from '../../lib/runner/failures.ts';
 import { roundsOf, runOf } from '../fixtures/made-up-run.ts';
+import { latency } from '../fixtures/phase.ts';
 
 const clear = [2110, 2140, 2100, 2129, 2121, 2150];
 /** Ratios around 1: 4 rounds give no verdict, all rounds a few percent. */
@@ -128,6 +129,13 @@ test('without time for four more rounds, the figures from turns are kept, with a
   expect(result.warnings.join()).toMatch(
     /workers: .* \+50 .* there was no time to load the sides one/,
   );
+});
+
+test('answers that take long are no pause', async () => {
+  const slow = { longestGapMs: 60, latencyMs: latency(50, 60, 70) };
+  const { groups } = await runOf(clear, { rounds: 4 }, [1, 1], slow);
+  const warmups = groups.map(({ sides: [first] }) => first?.load.warmupSeconds);
+  expect(new Set(warmups).size).toBe(1);
 });
 
 test('a server that paused has warm-ups of other lengths from then on', async () => {
