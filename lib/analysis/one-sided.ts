@@ -1,6 +1,7 @@
 // Disturbances from outside that one side of a comparison had and the other had not.
 import type { Metric, Phase, VariantResult } from '../result/result.ts';
 import { isLatency, metrics } from './metrics.ts';
+import { phasesIn, serverCpuSecondsPerResponse } from './phases.ts';
 import { mean, meanInterval, minimumRounds, total } from './statistics.ts';
 
 type Measured = Pick<VariantResult, 'name' | 'rounds' | 'load'>;
@@ -13,8 +14,8 @@ export interface OneSided {
   /** The shares of their time, 0 to 1. */
   share: number;
   otherShare: number;
-  /** The other has several times as many requests under way. */
-  hasFew: boolean;
+  /** What makes waits cost this side more: the other has several times as many requests under way, or they cost less CPU time. */
+  unlike: 'depth' | 'cost' | null;
   /** By how much it may move a ratio, as a logarithm. */
   moves: number;
 }
@@ -35,12 +36,10 @@ export function isDoubtful(
 
 /** The disturbance from outside that slowed one of two variants; undefined if none did. */
 export function oneSided(baseline: Measured, variant: Measured): OneSided | undefined {
-  return (
-    oneStopped(baseline, variant) ??
-    oneStopped(variant, baseline) ??
-    oneStarved(baseline, variant) ??
-    oneStarved(variant, baseline)
+  const starved = [oneStarved(baseline, variant), oneStarved(variant, baseline)].sort(
+    (a, b) => (b?.moves ?? 0) - (a?.moves ?? 0),
   );
+  return oneStopped(baseline, variant) ?? oneStopped(variant, baseline) ?? starved[0];
 }
 
 /** A server is never stopped by chance: this difference is twice the tolerance of `same`. */
@@ -60,7 +59,7 @@ function oneStopped(more: Measured, less: Measured): OneSided | undefined {
     other: less.name,
     share: mean(stopped),
     otherShare: mean(other),
-    hasFew: false,
+    unlike: null,
     // Nothing is known of a server that is stopped by turns.
     moves: Infinity,
   };
@@ -75,10 +74,18 @@ const matters = { alike: { chance: 0.05, share: 0.05 }, unlike: { chance: 0.3, s
 /** Such sides have so many times as many requests under way. */
 const unlikeDepth = 4;
 /**
- * Where the side with fewer requests under way waited as much, equal waits say nothing: it has none left while the generator waits, and the
- * other has. Two thirds of the time made 1.62 of 1.09.
+ * Equal waits of this share say nothing about sides that are unlike. The one with fewer requests under way has none left while the generator
+ * waits, and the other has: two thirds of the time made 1.62 of 1.09.
  */
-const tooMuchForFew = 0.05;
+const tooMuchIfUnlike = 0.05;
+
+/**
+ * A server that needs its whole core loses what others take of it. One that needs a part of it may lose nothing, and wait as long: nine
+ * tenths of the time made 0.14 of 1.00. Two sides may be such servers if one takes so many times the CPU time for a response.
+ */
+const unlikeCost = 1.5;
+
+const costOf = ({ rounds }: Measured): number => serverCpuSecondsPerResponse(phasesIn(rounds));
 
 const depthOf = ({ load: { connections = 1, streams = 1 } }: Measured): number =>
   connections * streams;
@@ -108,17 +115,23 @@ function oneStarved(more: Measured, less: Measured): OneSided | undefined {
   const isUnlike = Math.max(depth, otherDepth) >= unlikeDepth * Math.min(depth, otherDepth);
   const { chance, share } = isUnlike ? matters.unlike : matters.alike;
   const { middle, half } = meanInterval(differences, chance);
-  const hasFew = isUnlike && depth < otherDepth;
+  const waitedMuch = mean(waits) >= tooMuchIfUnlike;
+  const hasFew = waitedMuch && isUnlike && depth < otherDepth;
+  const isDear = waitedMuch && costOf(more) >= unlikeCost * costOf(less);
   const isOneSided = middle >= share && middle > half;
-  if (!isOneSided && !(hasFew && mean(waits) >= tooMuchForFew)) return undefined;
+  if (!isOneSided && !hasFew && !isDear) return undefined;
+  let unlike: OneSided['unlike'] = null;
+  if (hasFew) unlike = 'depth';
+  else if (isDear) unlike = 'cost';
+  const lost = isDear ? -leftOf(mean(waits)) : 0;
   return {
     kind: 'starved',
     name: more.name,
     other: less.name,
     share: mean(waits),
     otherShare: mean(otherWaits),
-    hasFew,
-    moves: isUnlike ? Infinity : 2 * (middle + half),
+    unlike,
+    moves: isUnlike ? Infinity : 2 * Math.max(middle + half, lost),
   };
 }
 

@@ -2,6 +2,7 @@
 import { join } from 'node:path';
 import { total } from '../analysis/statistics.ts';
 import { usageError } from '../errors.ts';
+import type { EndedRun } from '../feature.ts';
 import { features } from '../features.ts';
 import { duration } from '../format.ts';
 import { writeWhole } from '../writing.ts';
@@ -227,7 +228,12 @@ export async function runPlan(
       events,
       startedAt,
     );
-    if (outcome.ended === undefined) await examine(context, outcome, options, progress);
+    if (outcome.ended === undefined)
+      await examine(context, outcome, {
+        ...options,
+        tell: progress.running,
+        say: progress.say,
+      });
     outcome.result = await settleSink(context, outcome);
     return { ...outcome, folder };
   } catch (error) {
@@ -258,14 +264,13 @@ function secondsAfterRounds(plan: Plan, { flags, examined }: RunOptions): number
   return total(features, (feature) => feature.secondsAfterRounds?.(plan, flags) ?? 0);
 }
 
-/** Lets the features look at a run whose rounds are done. What each finds is stored at once. */
-async function examine(
+/** Lets the features look at a run whose rounds are done. What each finds is stored at once; an error ends the outcome. */
+export async function examine(
   context: RunContext,
   outcome: RunOutcome,
-  { flags, examined }: RunOptions,
-  progress: ReturnType<typeof createRunProgress>,
+  { flags, examined, tell, say }: Omit<EndedRun, 'context' | 'result'>,
 ): Promise<void> {
-  const asked = { context, flags, examined, tell: progress.running, say: progress.say };
+  const asked = { context, flags, examined, tell, say };
   try {
     for (const { afterRounds } of features) {
       const result = await afterRounds?.({ ...asked, result: outcome.result });

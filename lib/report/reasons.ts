@@ -84,12 +84,18 @@ export const coresText = (cpus: readonly number[]): string =>
 /** @param by as Phase.alsoLoadedBy */
 export const strangerText = (by: string): string => by || 'another program';
 
+/** Of the side that waits cost less. */
+const unlikeTexts = {
+  depth: 'with more requests under way',
+  cost: 'with less CPU time per request',
+} as const;
+
 /** What disturbed one variant more than the other. */
 export function oneSidedText(disturbance: OneSided): string {
-  const { kind, name, other, share, otherShare, hasFew } = disturbance;
+  const { kind, name, other, share, otherShare, unlike } = disturbance;
   if (kind === 'starved') {
-    const depth = hasFew ? ', with more requests under way' : '';
-    return `${name} waited ${percent(share)} of its turns for cores that other programs used, ${other} ${percent(otherShare)}${depth}`;
+    const waits = `${name} waited ${percent(share)} of its turns for cores that other programs used, ${other} ${percent(otherShare)}`;
+    return unlike === null ? waits : `${waits}, ${unlikeTexts[unlike]}`;
   }
   const also = otherShare === 0 ? '' : `, ${other} in ${percent(otherShare)}`;
   return `${name} was stopped in ${percent(share)} of its time${also}`;

@@ -5,9 +5,11 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { beforeAll, expect, it, onTestFinished } from 'vitest';
 import { buildServer, commandOf } from '../../lib/features/calibrate/servers.ts';
+import { total } from '../../lib/analysis/statistics.ts';
 import type { LoadResult } from '../../lib/result/load-result.ts';
 import { run } from '../../lib/process.ts';
 import { startServer } from '../../lib/servers/index.ts';
+import { processTree } from '../../lib/servers/usage.ts';
 import { thisMachine } from '../../lib/setup/machine.ts';
 import { ensureTools } from '../../lib/setup/tools.ts';
 import { sharedFolder } from '../fixtures/new-folder.ts';
@@ -29,7 +31,7 @@ beforeAll(async () => {
 
 type Seen = LoadResult & { cpuMicros: number };
 
-/** Starts the server and returns a function that loads it. CPU time is in µs per request, including ended children. */
+/** Starts the server and returns a function that loads it. CPU time is in µs per request, of all its processes. */
 async function started(options: string): Promise<(load: object) => Promise<Seen>> {
   const server = await startServer(commandOf(program, options), {
     binaries: {},
@@ -40,8 +42,9 @@ async function started(options: string): Promise<(load: object) => Promise<Seen>
     signal: AbortSignal.timeout(60_000),
   });
   onTestFinished(server.stop);
+  const cpuMicros = () => total(processTree('/proc', String(server.pid)), cpuMicrosOf);
   return async (load) => {
-    const before = cpuMicrosOf(server.pid);
+    const before = cpuMicros();
     const { code, stdout, stderr } = await run({
       command: k6,
       args: ['run', '--quiet', '--no-color', '--address', '', '--log-format', 'raw', script],
@@ -52,12 +55,12 @@ async function started(options: string): Promise<(load: object) => Promise<Seen>
     const seen = JSON.parse(text) as LoadResult;
     expect(seen.errors.total).toBe(0);
     const requests = seen.requests + seen.warmupRequests + seen.inFlight;
-    return { ...seen, cpuMicros: (cpuMicrosOf(server.pid) - before) / requests };
+    return { ...seen, cpuMicros: (cpuMicros() - before) / requests };
   };
 }
 
 /** CPU time of a process and its reaped children. */
-function cpuMicrosOf(pid: number): number {
+function cpuMicrosOf(pid: string): number {
   const tasks = `/proc/${pid}/task`;
   const taskMicros = readdirSync(tasks).map(
     (task) => Number(readFileSync(`${tasks}/${task}/schedstat`, 'utf8').split(' ')[0]) / 1000,
@@ -138,6 +141,13 @@ it('a compiling server takes twice the CPU time at first', async () => {
 it('the work after responses is in the CPU time', async () => {
   const load = await started('-cpu 100us -after 200us -backlog 10ms');
   expectAbout((await load({ connections: 10, requests: 2000 })).cpuMicros, 300, 5);
+});
+
+it('processes share the connections and the port', async () => {
+  const load = await started('-cpu 300us -processes 4');
+  const { cpuMicros, perConnectionRps } = await load({ connections: 100, requests: 4000 });
+  expectAbout(cpuMicros, 300, 5);
+  expect(perConnectionRps.min).toBeGreaterThan(0);
 });
 
 it('the CPU time of a fork per request is in the ended processes', async () => {

@@ -114,6 +114,23 @@ test('equal waits cost the verdict of sides of which one has many more requests 
   ]);
 });
 
+test('equal waits cost the verdict of sides of which one takes far more CPU time for a request', () => {
+  const judgedAt = (share: number) => {
+    const shares = waits(share, share, share, share);
+    const cheap = shares.map((each) => second(1000, 0.1, 0.7, each));
+    const dear = shares.map((each, round) =>
+      second(1.2 * (requests[round] as number) * (1 - share), 1 - share, 0.7, each),
+    );
+    const [comparison] = summarise(facts, [variant('a', cheap), variant('b', dear)]).comparisons;
+    return [comparison?.verdict, comparison?.why];
+  };
+  expect(judgedAt(0.02)).toEqual(['slower', 'the whole interval is below 1']);
+  expect(judgedAt(0.85)).toEqual([
+    'none',
+    'b waited 85 % of its turns for cores that other programs used, a 85 %, with less CPU time per request',
+  ]);
+});
+
 test.each<[string, Shares[], Shares[], string, RegExp]>([
   [
     'one side was stopped',

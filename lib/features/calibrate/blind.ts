@@ -13,7 +13,7 @@ import { terminal, terminalTable } from '../../report/table.ts';
 import type { Result } from '../../result/result.ts';
 import { defaultSameWithin } from '../../runner/make-plan.ts';
 import { defineScenario } from '../../scenario/index.ts';
-import type { Scenario } from '../../scenario/model.ts';
+import type { LoadProfile, Scenario, Variant } from '../../scenario/model.ts';
 import { processTree } from '../../servers/usage.ts';
 import { hashOfSources } from '../../setup/k6.ts';
 import { readKept, runMissing, type Kept } from './kept.ts';
@@ -28,7 +28,7 @@ import {
   type Pair,
   type PairRun,
 } from './pairs.ts';
-import { closedLoad, commandOf, knownPage, serverSources } from './servers.ts';
+import { closedLoad, commandOf, knownPage, loadAtRate, serverSources } from './servers.ts';
 
 export interface BlindOptions {
   count: number;
@@ -111,10 +111,10 @@ function opened(pairs: readonly Pair[], runs: readonly PairRun[]): 0 | 3 {
     for (const line of terminalTable(table, terminal())) console.log(line);
   }
   console.log('');
-  for (const { pair, pairRun } of scored.filter(({ isFalse }) => isFalse)) {
+  for (const { pair, pairRun, isFalse } of scored.filter((one) => one.isFalse || one.misses)) {
     const happened = pair.disturbance === undefined ? '' : ` (${pair.disturbance.what})`;
     console.log(
-      `false: pair ${pair.number}, ${pair.kind}${happened}: ${pairRun.verdict} ${effect(pairRun.ratio)}, by CPU ${pairRun.byCpu}; true is ${effect(pair.ratio)}`,
+      `${isFalse ? 'false' : 'missed'}: pair ${pair.number}, ${kindsOf(pair)}${happened}: ${pairRun.verdict} ${effect(pairRun.ratio, pairRun.ci95)}, by CPU ${pairRun.byCpu}; true is ${effect(pair.ratio)}, CPU ${effect(pair.cpuRatio)}`,
     );
   }
   const { line, isGood } = scoreLine(scored);
@@ -122,20 +122,32 @@ function opened(pairs: readonly Pair[], runs: readonly PairRun[]): 0 | 3 {
   return isGood ? 0 : 3;
 }
 
-function scenarioOf({ server }: Lab, { number, options, bodyBytes, connections }: Pair): Scenario {
-  const load = closedLoad(connections);
-  const [a, b] = options;
+const kindsOf = ({ sides: [a, b] }: Pair): string => `a ${a.kind}, b ${b.kind}`;
+
+/** As long as load lines usually say. Rounds are shorter, each side alone has it. */
+const loadSeconds = 10;
+
+function scenarioOf({ server }: Lab, { number, sides, rate }: Pair): Scenario {
+  const variants = sides.map((side, place): Variant => {
+    const { connections, bodyBytes } = side;
+    return {
+      name: place === 0 ? 'a' : 'b',
+      server: commandOf(server, side.options),
+      page: { ...knownPage, bodyBytes },
+      load:
+        rate === undefined
+          ? closedLoad(connections, loadSeconds)
+          : loadAtRate(connections, rate, 'constant', loadSeconds),
+    };
+  });
   return defineScenario({
     // The points of a run are found by its name.
     name: `blind-${number}`,
     title: 'a pair of known servers',
     knob: 'the server',
     page: knownPage,
-    load,
-    variants: [
-      { name: 'a', server: commandOf(server, a), page: { ...knownPage, bodyBytes: bodyBytes[0] } },
-      { name: 'b', server: commandOf(server, b), page: { ...knownPage, bodyBytes: bodyBytes[1] } },
-    ],
+    load: (variants[0] as Variant).load as LoadProfile,
+    variants,
   });
 }
 
@@ -162,6 +174,7 @@ async function runOfPair(lab: Lab, pair: Pair): Promise<PairRun> {
     verdict,
     byCpu: cpu?.verdict ?? 'none',
     why,
+    isChecked: result.alone?.sides.length === 2,
     seconds: (Date.parse(result.endedAt) - Date.parse(result.startedAt)) / 1000,
     ...present({ lost: lab.sink === null ? undefined : result.integrity?.lost }),
   };
@@ -182,12 +195,12 @@ async function disturb(lab: Lab, pair: Pair, signal: AbortSignal): Promise<void>
 
 const stopMs = 300;
 
-async function happening(lab: Lab, { options }: Pair, what: Disturbance): Promise<void> {
+async function happening(lab: Lab, { sides: [sideA] }: Pair, what: Disturbance): Promise<void> {
   const { cores, binaries, server } = lab;
   if (what === "a busy loop on the servers' core") return busyLoop(cores.serverCpus);
   if (what === "a busy loop on the generator's core") return busyLoop(cores.generatorCpus);
   if (what === 'stops k6') return stopped(processesWith(binaries.k6 as string, ''));
-  const a = processesWith(server, options[0]).slice(0, 1);
+  const a = processesWith(server, sideA.options);
   if (what === 'stops InfluxDB') {
     const databases = processesWith(binaries.influxd ?? '', '');
     if (databases.length === 0) throw new UserError('--disturb found no influxd to stop');
@@ -196,7 +209,14 @@ async function happening(lab: Lab, { options }: Pair, what: Disturbance): Promis
   if (what === 'drops caches') return writeFile(dropCaches, '3');
   if (what === 'stops a') return stopped(a);
   if (what === 'stops a and b') return stopped(processesWith(server, ''));
-  for (const pid of a) os.setPriority(pid, 10);
+  for (const pid of a) {
+    try {
+      os.setPriority(pid, 10);
+    } catch (error) {
+      // A server's child may have ended.
+      if (textOf(`/proc/${pid}/stat`) !== '') throw error;
+    }
+  }
 }
 
 /** This process's descendants with that program and those flags, the oldest first. */

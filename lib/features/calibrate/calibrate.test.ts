@@ -2,10 +2,12 @@
 import { once } from 'node:events';
 import { expect, test } from 'vitest';
 import { possiblePairs } from './blind.ts';
-import { outcome, placesBeyond, tableOfCases, voidReasons, type Case } from './judge.ts';
+import { outcome, tableOfCases, voidReasons, type Case } from './judge.ts';
 import { allOrNone } from './lab.ts';
+import type { Side } from './kinds.ts';
 import { groupsOfSides, type Seen } from './measure.ts';
 import {
+  chanceText,
   drawPairs,
   scoreLine,
   scoreOf,
@@ -15,8 +17,9 @@ import {
   type PairRun,
 } from './pairs.ts';
 import { latencyMs, simulated } from './queue.ts';
-import { knownServers, poolTruth, type Truth } from './servers.ts';
-import { textOf } from '../../report/table.ts';
+import { knownServers, poolTruth } from './known-servers.ts';
+import type { Truth } from './servers.ts';
+import { textOf, type Cell } from '../../report/table.ts';
 
 test.each([
   { workers: 1, serviceMs: 5, rate: 180 },
@@ -92,7 +95,7 @@ const seen = (changes: Partial<Seen> = {}): Seen => ({
   ...changes,
 });
 
-function caseOf(truth: Truth, all: Record<string, Seen[]>): Case {
+function caseOf(truth: Truth, all: Record<string, Seen>): Case {
   const [known] = knownServers as [(typeof knownServers)[number]];
   return { known, truth, seen: new Map(Object.entries(all)) };
 }
@@ -110,28 +113,21 @@ test.each<[Partial<Seen>, boolean]>([
   [{ littleShare: 1.05 }, true],
   [{ errors: 1 }, true],
 ])('%j is beyond the bounds: %s', (changes, isBeyond) => {
-  const measured = caseOf(truth, { alone: [seen(changes)] });
-  expect(placesBeyond(measured)).toEqual(isBeyond ? ['alone'] : []);
+  const measured = caseOf(truth, { alone: seen(changes) });
   expect(outcome([measured]).beyond).toHaveLength(isBeyond ? 1 : 0);
-});
-
-test('the median of all measurements counts', () => {
-  const [bad, good] = [seen({ rps: 900 }), seen()];
-  expect(placesBeyond(caseOf(truth, { '2 sides': [bad, good] }))).toEqual(['2 sides']);
-  expect(placesBeyond(caseOf(truth, { '2 sides': [bad, good, good] }))).toEqual([]);
 });
 
 test('where requests come at random, figures are off by chance', () => {
   const random = { p99Ms: 22.9, chance: { p99Ms: 6 } };
   const isBeyond = (p99Ms: number) =>
-    placesBeyond(caseOf(random, { alone: [seen({ p99Ms })] })).length > 0;
+    outcome([caseOf(random, { alone: seen({ p99Ms }) })]).beyond.length > 0;
   expect(isBeyond(22.9 + 3 * 6 - 0.1)).toBe(false);
   expect(isBeyond(22.9 + 3 * 6 + 0.1)).toBe(true);
 });
 
 test('other generators are off without a mark, and have no bounds', () => {
   const slow = seen({ rps: 800, p50Ms: NaN, p99Ms: NaN });
-  const measured = caseOf(truth, { alone: [seen({ rps: 900 })], wrk: [slow] });
+  const measured = caseOf(truth, { alone: seen({ rps: 900 }), wrk: slow });
   const { columns, rows } = tableOfCases([measured], ['wrk']);
   expect(columns.map(({ title }) => title)).toEqual(['server', '', 'truth', 'alone', 'wrk']);
   expect(rows[0]?.map(textOf)).toEqual([
@@ -148,8 +144,8 @@ test('other generators are off without a mark, and have no bounds', () => {
 
 test('a calibration beside other programs does not count', () => {
   const [quiet, busy] = [
-    caseOf(truth, { alone: [seen()] }),
-    caseOf(truth, { alone: [seen({ othersShare: 0.2 })] }),
+    caseOf(truth, { alone: seen() }),
+    caseOf(truth, { alone: seen({ othersShare: 0.2 }) }),
   ];
   expect(voidReasons([quiet])).toEqual([]);
   expect(voidReasons([busy])[0]).toContain("other programs used 20 % of the server's core");
@@ -162,14 +158,30 @@ test('a seed always draws the same pairs, and a seal holds them', () => {
   expect(drawPairs(10, 3, true)).toEqual(drawPairs(50, 3, true).slice(0, 10));
 });
 
-test("a pair's ratio is that of its servers' times", () => {
-  for (const { kind, options, ratio } of drawPairs(300, 5, false)) {
-    const [a = NaN, b = NaN] = options.map((flags) =>
-      Number(/-(?:service|then|cpu) (\d+)ns/.exec(flags)?.[1]),
-    );
-    expect(ratio, kind).toBe(a / b);
-    expect(Math.abs(Math.log(ratio))).toBeLessThan(Math.log(1.2) + 1e-4);
+test('the sides of a pair are of different kinds, and their ratio is the one drawn', () => {
+  const pairs = drawPairs(300, 5, false);
+  for (const { sides, ratio, rate, number } of pairs) {
+    const [a, b] = sides;
+    expect(a.kind, `pair ${number}`).not.toBe(b.kind);
+    const isKept = [a, b].every(({ kind }) => !/higher rate|stalls.*at a rate/.test(kind));
+    if (isKept) expect(Math.abs(Math.log(ratio))).toBeLessThan(Math.log(1.2) + 1e-4);
+    if (rate === undefined) expect(ratio).toBe(a.ns / b.ns);
   }
+  const kinds = new Set(pairs.flatMap(({ sides }) => sides.map(({ kind }) => kind)));
+  expect(kinds.size).toBe(21);
+  expect(pairs.filter(({ rate }) => rate !== undefined).length).toBeGreaterThan(30);
+});
+
+test.each([
+  ['spins a quarter of the time', / -job 1ms -job-each 4ms/, 0.75],
+  ['has a job each second', / -job 100ms -job-each 1s/, 0.9],
+  ['stalls 1.5 of 5 s', / -stall 1500ms -stall-each 5s/, 0.7],
+  ['stalls 2 of 10 s', / -stall 2s -stall-each 10s/, 0.8],
+])('a server that %s has the rest of the time for requests', (kind, flags, share) => {
+  const sides = drawPairs(300, 5, false).flatMap((pair) => pair.sides);
+  const { options, ns } = sides.find((side) => side.kind === kind) as Side;
+  expect(options).toMatch(flags);
+  expect(Number(/^-(?:service|cpu) (\d+)ns/.exec(options)?.[1])).toBe(Math.round(share * ns));
 });
 
 test('what happens to a pair happens while it is measured', () => {
@@ -220,7 +232,7 @@ test('the parts of a preparation end with the signal, whose reason is thrown', a
   await expect(preparing).rejects.toThrow('interrupted');
 });
 
-const [firstPair] = drawPairs(1, 1, false) as [Pair];
+const closedPair = drawPairs(40, 1, false).find(({ rate }) => rate === undefined) as Pair;
 const pairRun = (changes: Partial<PairRun>): PairRun => ({
   number: 1,
   ratio: 1.05,
@@ -228,6 +240,7 @@ const pairRun = (changes: Partial<PairRun>): PairRun => ({
   verdict: 'inconclusive',
   byCpu: 'none',
   why: '',
+  isChecked: true,
   seconds: 30,
   ...changes,
 });
@@ -245,23 +258,63 @@ test.each<[number, Partial<PairRun>, 'false' | 'found' | 'neither']>([
   [1, { byCpu: 'slower' }, 'false'],
   [0.95, { verdict: 'slower' }, 'found'],
 ])('of a ratio of %f, %j is %s', (ratio, changes, outcomeOfIt) => {
-  const { isFalse, isFound } = scoreOf({ ...firstPair, ratio }, pairRun(changes), 0.01);
+  const pair = { ...closedPair, ratio, cpuRatio: 1 / ratio };
+  const { isFalse, isFound } = scoreOf(pair, pairRun(changes), 0.01);
   expect([isFalse, isFound]).toEqual([outcomeOfIt === 'false', outcomeOfIt === 'found']);
 });
 
-test('the score counts by effect and kind; few runs have no bounds', () => {
-  const pair = { ...firstPair, ratio: 1.05 };
-  const [good, bad] = [
+test.each<[number, Partial<PairRun>, 'false' | 'found' | 'neither']>([
+  [1.05, { verdict: 'slower' }, 'found'],
+  [1.05, { verdict: 'faster' }, 'false'],
+  [Infinity, { verdict: 'faster' }, 'false'],
+  [Infinity, { verdict: 'same' }, 'false'],
+  [0, { verdict: 'faster' }, 'found'],
+  [0, { verdict: 'none' }, 'neither'],
+])('at a rate, of a p99 of %f times, %j is %s', (ratio, changes, outcomeOfIt) => {
+  const pair = { ...closedPair, rate: 800, ratio, cpuRatio: 1 };
+  const { isFalse, isFound } = scoreOf(pair, pairRun(changes), 0.01);
+  expect([isFalse, isFound]).toEqual([outcomeOfIt === 'false', outcomeOfIt === 'found']);
+});
+
+test('a verdict by CPU per request counts by what CPU per request is', () => {
+  const pair = { ...closedPair, ratio: 1, cpuRatio: 0.1 };
+  expect(scoreOf(pair, pairRun({ byCpu: 'faster' }), 0.01)).toMatchObject({ isFound: true });
+  expect(scoreOf(pair, pairRun({ byCpu: 'slower' }), 0.01)).toMatchObject({ isFalse: true });
+});
+
+test('without a verdict an interval claims nothing', () => {
+  const pair = { ...closedPair, ratio: 2 };
+  expect(scoreOf(pair, pairRun({ verdict: 'none' }), 0.01).misses).toBe(false);
+  expect(scoreOf(pair, pairRun({}), 0.01).misses).toBe(true);
+});
+
+// R: binom.test(3, 200)$conf.int
+test.each([
+  [3, 200, '[0.3, 4.3] %'],
+  [0, 40, '[0.0, 8.8] %'],
+  [40, 40, '[91.2, 100.0] %'],
+  [196, 200, '[95.0, 99.5] %'],
+  [1, 2, '[1.3, 98.7] %'],
+])('%i of %i is %s', (times, runs, interval) => {
+  expect(chanceText(times, runs)).toBe(interval);
+});
+
+test('the score counts by effect and kinds; few runs have no bounds', () => {
+  const pair = { ...closedPair, ratio: 1.05, cpuRatio: 1 / 1.05 };
+  const [good, bad, none] = [
     scoreOf(pair, pairRun({ verdict: 'faster' }), 0.01),
     scoreOf(pair, pairRun({ verdict: 'slower', ci95: [0.9, 1] }), 0.01),
+    scoreOf(pair, pairRun({ verdict: 'none', ci95: [0.9, 1] }), 0.01),
   ];
-  const [byEffect, byKind] = scoreTables([good, good, bad]);
+  const [byEffect, byKind] = scoreTables([good, good, bad, none]);
   expect(byEffect?.rows.map((row) => row.map(textOf))).toEqual([
-    ['5.0 % apart', '3', '2', '0', '0', '0', '1', '2'],
+    ['5.0 % apart', '4', '2', '0', '0', '1', '1', '1'],
   ]);
-  expect(byKind?.rows).toHaveLength(1);
-  expect(scoreLine([good, bad])).toEqual({
-    line: '1 of 2 verdicts are false (bound: 5.0 %); 1 of 2 intervals hold (bound: 93 %)',
+  expect(byKind?.rows.map(([kind]) => textOf(kind as Cell))).toEqual(
+    pair.sides.map(({ kind }) => kind),
+  );
+  expect(scoreLine([good, bad, none])).toEqual({
+    line: '1 of 3 pairs have a false verdict, [0.8, 90.6] % (bound: 5.0 %); 1 of 2 intervals hold, [1.3, 98.7] % (bound: 94 %); 1 pair without a verdict',
     isGood: true,
   });
   const most = Array<typeof good>(38).fill(good);

@@ -7,20 +7,14 @@ import { underSignals } from '../../signals.ts';
 import { terminal, terminalTable } from '../../report/table.ts';
 import { find, thisMachine } from '../../setup/machine.ts';
 import { writeWhole } from '../../writing.ts';
-import {
-  outcome,
-  placesBeyond,
-  tableOfCases,
-  voidReasons,
-  type Calibration,
-  type Case,
-} from './judge.ts';
+import { outcome, tableOfCases, voidReasons, type Calibration, type Case } from './judge.ts';
 import { checkRecordFolder } from './kept.ts';
 import { calibrationCores, inLab, type Lab } from './lab.ts';
-import { arrangements, groupsOfSides, Measuring, type Arrangement } from './measure.ts';
+import { arrangements, groupsOfSides, Measuring } from './measure.ts';
 import { calibrationPage, calibrationText } from './page.ts';
 import { canLoad, findPeers, requirePeerNames, type Peer } from './installed-peers.ts';
-import { knownServers, type KnownServer } from './servers.ts';
+import { knownServers } from './known-servers.ts';
+import type { KnownServer } from './servers.ts';
 
 export interface CalibrateOptions {
   isQuick: boolean;
@@ -36,8 +30,6 @@ export interface CalibrateOptions {
 
 /** Exit code where bakeoff is beyond its bounds. */
 const beyondBounds = 3;
-/** Servers with figures beyond their bounds are measured again; the median counts. */
-const mostMeasurements = 3;
 /**
  * Measures, prints and writes. Returns the exit code. @throws UserError, Interrupted: what was measured by then is written and
  * printed
@@ -122,29 +114,16 @@ async function measureAll(
       if (isQuick && arrangement === '8 sides') continue;
       for (const sides of groupsOfSides(servers, arrangement)) {
         lab.say(`${arrangement} · ${namesOf(sides)}`);
-        await add(measuring, sides, arrangement, caseOf);
+        const all = await measuring.turns(sides);
+        for (const [place, seen] of all.entries())
+          caseOf(sides[place] as KnownServer).seen.set(arrangement, seen);
       }
     }
     for (const peer of peers)
       for (const testCase of cases.filter(({ known }) => known.forPeers && canLoad(peer, known)))
         await addPeer(lab, measuring, peer, testCase, failures);
-    for (let times = 2; times <= mostMeasurements; times++)
-      await measureAgain(lab, measuring, servers, caseOf);
   } finally {
     await measuring.close();
-  }
-}
-
-async function add(
-  measuring: Measuring,
-  sides: readonly KnownServer[],
-  arrangement: Arrangement,
-  caseOf: (known: KnownServer) => Case | undefined,
-): Promise<void> {
-  const all = await measuring.turns(sides);
-  for (const [place, seen] of all.entries()) {
-    const before = caseOf(sides[place] as KnownServer)?.seen;
-    before?.set(arrangement, [...(before.get(arrangement) ?? []), seen]);
   }
 }
 
@@ -159,30 +138,11 @@ async function addPeer(
   const place = `${peer.generator.name} · ${testCase.known.name}`;
   lab.say(place);
   try {
-    testCase.seen.set(peer.generator.name, [await measuring.byPeer(peer, testCase.known)]);
+    testCase.seen.set(peer.generator.name, await measuring.byPeer(peer, testCase.known));
   } catch (error) {
     lab.signal.throwIfAborted();
     if (!(error instanceof UserError)) throw error;
     failures.push(`${place}: ${error.message}`);
-  }
-}
-
-/** Measures servers beyond their bounds again, beside the same others, whose figures do not count this time. */
-async function measureAgain(
-  lab: Lab,
-  measuring: Measuring,
-  servers: readonly KnownServer[],
-  caseOf: (known: KnownServer) => Case,
-): Promise<void> {
-  for (const arrangement of arrangements) {
-    for (const sides of groupsOfSides(servers, arrangement)) {
-      const beyond = sides.filter((known) => placesBeyond(caseOf(known)).includes(arrangement));
-      if (beyond.length === 0) continue;
-      lab.say(`${arrangement}, again · ${namesOf(beyond)}`);
-      await add(measuring, sides, arrangement, (known) =>
-        beyond.includes(known) ? caseOf(known) : undefined,
-      );
-    }
   }
 }
 

@@ -115,7 +115,7 @@ export async function calibrateCommand(args: readonly string[]): Promise<number>
 /** Instead of the table. */
 const modes = ['blind', 'disturb', 'effect'] as const;
 
-/** A pair takes a quarter or half a minute. */
+/** A pair takes about a minute. */
 const mostPairs = 1000;
 
 function refuse(given: Arguments['flags'], names: readonly string[], why: string): void {

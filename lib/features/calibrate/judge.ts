@@ -1,9 +1,9 @@
 // Measured figures against what arithmetic says, as a table; bounds make it a check.
-import { median, total } from '../../analysis/statistics.ts';
+import { median } from '../../analysis/statistics.ts';
 import { percent, perSecond, scaledTime, short, whole } from '../../format.ts';
 import type { Environment } from '../../result/environment.ts';
 import { leftColumn, rightColumn, tableOf, type Cell, type Table } from '../../report/table.ts';
-import { arrangements, type Arrangement, type Measurements, type Seen } from './measure.ts';
+import { arrangements, type Measurements, type Seen } from './measure.ts';
 import type { KnownServer, Truth } from './servers.ts';
 
 /** A server with its truth and all that was seen of it. */
@@ -80,18 +80,12 @@ function truthOf({ known, truth }: Case, name: FigureName): number | undefined {
   return truth[name];
 }
 
-/** Judges the median of the measurements in one place; undefined if the figure was not seen there. */
+/** Judges a figure in one place; undefined if it was not seen there. */
 function judged(testCase: Case, place: string, figure: Figure): Judged | undefined {
-  const seen: number[] = [];
-  for (const each of testCase.seen.get(place) ?? []) {
-    const value = each[figure.name];
-    if (value !== null && !Number.isNaN(value)) seen.push(value);
-  }
-  if (seen.length === 0) return undefined;
-  const value = median(seen);
+  const value = testCase.seen.get(place)?.[figure.name] ?? NaN;
+  if (Number.isNaN(value)) return undefined;
   const truth = truthOf(testCase, figure.name);
   if (truth === undefined) return { value, off: null, isBeyond: false };
-  // Each load has the same arrivals, so several are off by as much.
   const chances: Partial<Record<FigureName, number>> = testCase.truth.chance ?? {};
   const chance = chances[figure.name] ?? 0;
   const mayBeOff = Math.max(figure.share * truth, figure.amount, mostChances * chance);
@@ -105,16 +99,6 @@ function judged(testCase: Case, place: string, figure: Figure): Judged | undefin
 /** The judgement of a figure by its name. */
 export function judgedFigure(testCase: Case, place: string, name: FigureName): Judged | undefined {
   return judged(testCase, place, figures.find((figure) => figure.name === name) as Figure);
-}
-
-/** The places where bakeoff is beyond its bounds. */
-export function placesBeyond(testCase: Case): Arrangement[] {
-  return arrangements.filter((place) => isBeyondAt(testCase, place));
-}
-
-function isBeyondAt(testCase: Case, place: string): boolean {
-  const hasErrors = total(testCase.seen.get(place) ?? [], ({ errors }) => errors) > 0;
-  return hasErrors || figures.some((figure) => judged(testCase, place, figure)?.isBeyond === true);
 }
 
 interface Row {
@@ -166,10 +150,8 @@ function generatorRow(testCase: Case): Row {
     title: 'generator CPU µs',
     truth: '',
     cell(place) {
-      const seen = (testCase.seen.get(place) ?? []).flatMap(
-        ({ generatorMicros }) => generatorMicros ?? [],
-      );
-      return seen.length === 0 ? '' : short(median(seen));
+      const micros = testCase.seen.get(place)?.generatorMicros ?? null;
+      return micros === null ? '' : short(micros);
     },
   };
 }
@@ -181,7 +163,7 @@ function errorsRow(testCase: Case): Row {
     title: 'errors',
     truth: '0',
     cell(place) {
-      const errors = total(testCase.seen.get(place) ?? [], (seen) => seen.errors);
+      const errors = testCase.seen.get(place)?.errors ?? 0;
       if (errors === 0) return '';
       return `${whole(errors)}${isOurs(place) ? ' ✗' : ''}`;
     },
@@ -226,7 +208,7 @@ export function outcome(cases: readonly Case[]): { known: number; beyond: string
             `${testCase.known.name}, ${place}: ${figure.title} ${cellOf(figure, judgement, false)}`,
           );
       }
-      const errors = total(testCase.seen.get(place) ?? [], (seen) => seen.errors);
+      const errors = testCase.seen.get(place)?.errors ?? 0;
       if (errors > 0) beyond.push(`${testCase.known.name}, ${place}: ${whole(errors)} errors`);
     }
   }
@@ -241,9 +223,7 @@ export function voidReasons(cases: readonly Case[]): string[] {
   // The server behind a front is not the one that is measured.
   const plain = cases.filter(({ known }) => known.front === undefined);
   const shares = plain.flatMap(({ seen }) =>
-    arrangements.flatMap((place) =>
-      (seen.get(place) ?? []).flatMap(({ othersShare }) => othersShare ?? []),
-    ),
+    arrangements.flatMap((place) => seen.get(place)?.othersShare ?? []),
   );
   const share = shares.length === 0 ? 0 : median(shares);
   if (share <= mostOfOthers) return [];

@@ -3,6 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import os from 'node:os';
 import { join } from 'node:path';
 import { sinkOf } from '../../cli/run-options.ts';
+import { examine } from '../../cli/run.ts';
 import { UserError } from '../../errors.ts';
 import { divideCores, readEnvironment, type Cores } from '../../machine/cores.ts';
 import { readProcessors } from '../../machine/processors.ts';
@@ -127,6 +128,14 @@ const silent: RunEvents = {
   announce() {},
 };
 
+/** Verdicts are held against each side alone. Their causes do not matter. */
+const looking = {
+  flags: new Map([['no-why', '']]),
+  examined: 'all',
+  tell() {},
+  say() {},
+} as const;
+
 async function inContext<T>(
   { scratch, script, signal, cores, binaries, sink }: Lab,
   scenario: Scenario,
@@ -160,15 +169,16 @@ export function wholeRun(
   options: Partial<PlanOptions> = {},
 ): Promise<Result> {
   return inContext(lab, scenario, options, async (context) => {
-    const { result, ended } = await runRounds(
+    const outcome = await runRounds(
       context,
       (...of) => runGroup(context, ...of),
       lab.environment,
       silent,
       new Date(),
     );
-    if (ended !== undefined) throw ended;
-    return result;
+    if (outcome.ended === undefined) await examine(context, outcome, looking);
+    if (outcome.ended !== undefined) throw outcome.ended;
+    return outcome.result;
   });
 }
 

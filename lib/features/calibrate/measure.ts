@@ -28,8 +28,8 @@ export interface Seen extends Figures {
 export const arrangements = ['alone', '2 sides', '8 sides'] as const;
 export type Arrangement = (typeof arrangements)[number];
 
-/** All measurements of a server, by arrangement or by the name of a generator. */
-export type Measurements = Map<string, Seen[]>;
+/** What was measured of a server, by arrangement or by the name of a generator. */
+export type Measurements = Map<string, Seen>;
 
 /** How many servers take turns. */
 const sidesOf: Readonly<Record<Arrangement, number>> = { alone: 1, '2 sides': 2, '8 sides': 8 };

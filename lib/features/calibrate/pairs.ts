@@ -1,21 +1,12 @@
 // Pairs of servers whose ratio of requests/s is known, drawn by a seed, and the score of the verdicts on them.
 import { createHash } from 'node:crypto';
 import { total } from '../../analysis/statistics.ts';
-import { percent, whole } from '../../format.ts';
+import { counts, percent, whole } from '../../format.ts';
 import { leftColumn, rightColumn, tableOf, type Table } from '../../report/table.ts';
 import type { Comparison, Verdict } from '../../result/result.ts';
+import { present } from '../../present.ts';
 import { uniform } from '../../random.ts';
-
-const kinds = [
-  'computes',
-  'waits',
-  'drifts',
-  'differs from start to start',
-  'stalls',
-  'warms up',
-  'sends other bytes',
-] as const;
-type Kind = (typeof kinds)[number];
+import { drawSides, oneOf, type Side } from './kinds.ts';
 
 /** What b is faster by, as shares; 0 twice as often as the others. */
 const effects = [0, 0, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2] as const;
@@ -35,13 +26,13 @@ export type Disturbance = (typeof disturbances)[number];
 export interface Pair {
   /** From 1. */
   number: number;
-  kind: Kind;
-  /** Flags of both servers, see server/main.go. */
-  options: readonly [a: string, b: string];
-  bodyBytes: readonly [a: number, b: number];
-  connections: number;
-  /** Requests/s, b by a. */
+  sides: readonly [a: Side, b: Side];
+  /** Requests/s of the load; absent for a continuous load. */
+  rate?: number;
+  /** b by a: requests/s, or p99 at a rate. */
   ratio: number;
+  /** CPU time per request, b by a. */
+  cpuRatio: number;
   /** `at`: seconds from the run's begin. */
   disturbance?: { what: Disturbance; at: number[] };
 }
@@ -53,73 +44,32 @@ const timesDisturbed = 3;
 /** The pairs of a seed; the same for a seed on any machine. */
 export function drawPairs(count: number, seed: number, isDisturbed: boolean): Pair[] {
   const random = uniform(seed);
-  const oneOf = <T>(list: readonly T[]): T => list[Math.floor(random() * list.length)] as T;
   return Array.from({ length: count }, (_, index): Pair => {
-    const kind = oneOf(kinds);
-    const effect = oneOf(effects);
+    const effect = oneOf(random, effects);
     const gain = random() < 0.5 ? 1 + effect : 1 / (1 + effect);
-    const drawn = pairOf(kind, 0.5 + random(), gain);
-    const [a, b] = drawn.options;
+    const { sides, rate } = drawSides(random, 1 + random() / 2, gain);
+    const [a, b] = sides;
     const pair: Pair = {
-      ...drawn,
       number: index + 1,
-      // Equal commands would have no verdict.
-      options: [`${a} -name a`, `${b} -name b`],
+      // By its name a side's processes are found.
+      sides: [
+        { ...a, options: `${a.options} -name a` },
+        { ...b, options: `${b.options} -name b` },
+      ],
+      ratio: rate === undefined ? a.ns / b.ns : b.ns / a.ns,
+      cpuRatio: b.cpuNs / a.cpuNs,
+      ...present({ rate }),
     };
     if (!isDisturbed) return pair;
     const at = Array.from(
       { length: timesDisturbed },
       () => earliest + (latest - earliest) * random(),
     );
-    return { ...pair, disturbance: { what: oneOf(disturbances), at: at.sort((a, b) => a - b) } };
-  });
-}
-
-const largeBody = 20_000;
-const usualBody = 612;
-
-/** @param scale of the times, 0.5 to 1.5 @param gain requests/s of b by those of a, which the times have in nanoseconds */
-function pairOf(kind: Kind, scale: number, gain: number): Omit<Pair, 'number'> {
-  const equal = [usualBody, usualBody] as const;
-  // Both sides' times in whole nanoseconds, so that the ratio is exact.
-  const times = (ms: number): readonly [number, number] => {
-    const a = Math.round(1e6 * ms * scale);
-    return [a, Math.round(a / gain)];
-  };
-  if (kind === 'waits') {
-    const [a, b] = times(100);
-    const flags = (ns: number): string => `-then ${ns}ns -cpu 100us`;
     return {
-      kind,
-      options: [flags(a), flags(b)],
-      bodyBytes: equal,
-      connections: 100,
-      ratio: a / b,
+      ...pair,
+      disturbance: { what: oneOf(random, disturbances), at: at.sort((a, b) => a - b) },
     };
-  }
-  if (kind === 'stalls') {
-    const [a, b] = times(0.1);
-    // 1,000 times as long as a request, so that the ratio is that of the requests.
-    const flags = (ns: number): string =>
-      `-service ${ns}ns -cpu 30us -stall ${1000 * ns}ns -stall-after 5000`;
-    return { kind, options: [flags(a), flags(b)], bodyBytes: equal, connections: 50, ratio: a / b };
-  }
-  const [a, b] = times(0.2);
-  const more: Readonly<Partial<Record<Kind, string>>> = {
-    drifts: ' -drift 0.2',
-    'differs from start to start': ' -modes 0.03',
-    'warms up': ' -slow-for 1s',
-  };
-  const flags = (ns: number): string => `-cpu ${ns}ns${more[kind] ?? ''}`;
-  if (kind !== 'sends other bytes')
-    return { kind, options: [flags(a), flags(b)], bodyBytes: equal, connections: 10, ratio: a / b };
-  return {
-    kind,
-    options: [flags(a), `${flags(b)} -body ${largeBody}`],
-    bodyBytes: [usualBody, largeBody],
-    connections: 10,
-    ratio: a / b,
-  };
+  });
 }
 
 /** The SHA-256 of a key, and of what its truth rests on: printed before the first run, it holds both to what they were then. */
@@ -127,12 +77,14 @@ export function sealOf(key: unknown): string {
   return createHash('sha256').update(JSON.stringify(key)).digest('hex');
 }
 
-/** What a run said of a pair. */
+/** What a run said of a pair; at a rate the ratio is that of p99. */
 export interface PairRun extends Pick<Comparison, 'ratio' | 'ci95' | 'verdict'> {
   number: number;
   /** By CPU per request, where both servers were at their limit. */
   byCpu: Verdict;
   why: string;
+  /** Whether the verdict was held against each side alone. */
+  isChecked: boolean;
   seconds: number;
   /** Requests that InfluxDB lacks; absent if the run stored nothing. */
   lost?: number;
@@ -143,28 +95,38 @@ export interface Scored {
   pairRun: PairRun;
   isFalse: boolean;
   isFound: boolean;
-  holds: boolean;
+  misses: boolean;
 }
 
 /** Both verdicts against the truth. @param sameWithin what bakeoff calls the same, as a share */
 export function scoreOf(pair: Pair, pairRun: PairRun, sameWithin: number): Scored {
-  const { ratio } = pair;
-  const right: Verdict = ratio > 1 ? 'faster' : 'slower';
-  const verdicts = [pairRun.verdict, pairRun.byCpu];
-  const isWrong = (verdict: Verdict): boolean => {
-    if (verdict === 'faster' || verdict === 'slower') return ratio === 1 || verdict !== right;
-    // An effect of just the limit is on neither side of it.
-    return verdict === 'same' && Math.abs(Math.log(ratio)) > Math.log(1 + sameWithin) + 1e-4;
-  };
-  const isFalse = verdicts.some(isWrong);
-  const [low, high] = pairRun.ci95;
+  const { ratio, rate, cpuRatio } = pair;
+  const { verdict, byCpu, ci95 } = pairRun;
+  const outcomes = [
+    outcomeOf(verdict, rate === undefined ? ratio : 1 / ratio, sameWithin),
+    outcomeOf(byCpu, 1 / cpuRatio, sameWithin),
+  ];
+  const isFalse = outcomes.includes('false');
+  const [low, high] = ci95;
   return {
     pair,
     pairRun,
     isFalse,
-    isFound: ratio !== 1 && !isFalse && verdicts.includes(right),
-    holds: low <= ratio && ratio <= high,
+    isFound: !isFalse && outcomes.includes('found'),
+    // Without a verdict an interval claims nothing.
+    misses: verdict !== 'none' && !(low <= ratio && ratio <= high),
   };
+}
+
+/** @param speed of b by that of a */
+function outcomeOf(verdict: Verdict, speed: number, sameWithin: number): string {
+  if (verdict === 'faster' || verdict === 'slower') {
+    const isRight = verdict === 'faster' ? speed > 1 : speed < 1;
+    return isRight ? 'found' : 'false';
+  }
+  // An effect of just the limit is on neither side of it.
+  const isFar = Math.abs(Math.log(speed)) > Math.log(1 + sameWithin) + 1e-4;
+  return verdict === 'same' && isFar ? 'false' : '';
 }
 
 const count = (list: readonly Scored[], is: (scored: Scored) => boolean): number =>
@@ -176,19 +138,19 @@ interface Group {
   scored: readonly Scored[];
 }
 
-function groupsBy(scored: readonly Scored[], nameOf: (pair: Pair) => string): Group[] {
-  const names = new Set(scored.map(({ pair }) => nameOf(pair)));
+/** @param namesOf a pair's groups */
+function groupsBy(scored: readonly Scored[], namesOf: (pair: Pair) => readonly string[]): Group[] {
+  const names = new Set(scored.flatMap(({ pair }) => namesOf(pair)));
   return [...names].map((name) => ({
     name,
-    scored: scored.filter(({ pair }) => nameOf(pair) === name),
+    scored: scored.filter(({ pair }) => namesOf(pair).includes(name)),
   }));
 }
 
-/** What the faster side is faster by, as a share. */
-const sizeOf = ({ ratio }: Pair): number => Math.max(ratio, 1 / ratio) - 1;
-
-function effectName(pair: Pair): string {
-  const effect = sizeOf(pair);
+function effectName({ ratio }: Pair): string {
+  // What the faster side is faster by, as a share.
+  const effect = Math.max(ratio, 1 / ratio) - 1;
+  if (effect > 1) return 'several times';
   return effect === 0 ? 'equal' : `${percent(effect)} apart`;
 }
 
@@ -203,42 +165,86 @@ function tableOfGroups(title: string, groups: readonly Group[]): Table {
     number('undecided', (all) => count(all, ({ pairRun }) => pairRun.verdict === 'inconclusive')),
     number('no verdict', (all) => count(all, ({ pairRun }) => pairRun.verdict === 'none')),
     number('false', (all) => count(all, ({ isFalse }) => isFalse)),
-    number('interval holds', (all) => count(all, ({ holds }) => holds)),
+    number('interval misses', (all) => count(all, ({ misses }) => misses)),
   ]);
 }
 
 /** The score by the size of the effect and by kind; disturbed runs also by what happened to them. */
 export function scoreTables(scored: readonly Scored[]): Table[] {
   const tables = [
-    tableOfGroups('effect', groupsBy(scored, effectName)),
     tableOfGroups(
-      'kind',
-      groupsBy(scored, ({ kind }) => kind),
+      'effect',
+      groupsBy(scored, (pair) => [effectName(pair)]),
+    ),
+    tableOfGroups(
+      'one of the sides',
+      groupsBy(scored, ({ sides }) => sides.map(({ kind }) => kind)),
     ),
   ];
   if (scored.some(({ pair }) => pair.disturbance !== undefined))
     tables.push(
       tableOfGroups(
         'what happened',
-        groupsBy(scored, ({ disturbance }) => disturbance?.what ?? ''),
+        groupsBy(scored, ({ disturbance }) => [disturbance?.what ?? '']),
       ),
     );
   return tables;
 }
 
+/** Binomial chance that something happens at most so many times. @param chance below 1 */
+function chanceOfAtMost(times: number, runs: number, chance: number): number {
+  let [term, sum] = [(1 - chance) ** runs, 0];
+  for (let k = 0; k <= times; k++) {
+    sum += term;
+    term *= ((runs - k) / (k + 1)) * (chance / (1 - chance));
+  }
+  return sum;
+}
+
+/** The chance with which something happens at most `times` in a share `is` of all tests. */
+function chanceWhere(times: number, runs: number, is: number): number {
+  let [low, high] = [0, 1];
+  for (let step = 0; step < 50; step++) {
+    const middle = (low + high) / 2;
+    if (chanceOfAtMost(times, runs, middle) > is) low = middle;
+    else high = middle;
+  }
+  return low;
+}
+
+/** The 95 % interval of the chance of what happened so many times (Clopper and Pearson 1934). */
+function chanceInterval(times: number, runs: number): readonly [number, number] {
+  // Powers of a small remainder would be 0.
+  if (2 * times > runs) {
+    const [low, high] = chanceInterval(runs - times, runs);
+    return [1 - high, 1 - low];
+  }
+  const low = times === 0 ? 0 : chanceWhere(times - 1, runs, 0.975);
+  return [low, chanceWhere(times, runs, 0.025)];
+}
+
+/** That interval in percent. */
+export function chanceText(times: number, runs: number): string {
+  const ends = chanceInterval(times, runs).map((share) => (100 * share).toFixed(1));
+  return `[${ends.join(', ')}] %`;
+}
+
 /** With fewer runs, chance decides whether the shares are within their bounds. */
 const fewestRuns = 40;
 const mostFalse = 0.05;
-const leastHolding = 0.93;
+const leastHolding = 0.94;
 
 /** The score in a line, and whether it is within its bounds; of few runs it always is. */
 export function scoreLine(scored: readonly Scored[]): { line: string; isGood: boolean } {
   const runs = scored.length;
   const wrong = count(scored, ({ isFalse }) => isFalse);
-  const holding = count(scored, ({ holds }) => holds);
-  const isGood = runs < fewestRuns || (wrong <= mostFalse * runs && holding >= leastHolding * runs);
+  const without = count(scored, ({ pairRun }) => pairRun.verdict === 'none');
+  const claimed = runs - without;
+  const holding = claimed - count(scored, ({ misses }) => misses);
+  const isGood =
+    runs < fewestRuns || (wrong <= mostFalse * runs && holding >= leastHolding * claimed);
   return {
-    line: `${wrong} of ${runs} verdicts are false (bound: ${percent(mostFalse)}); ${holding} of ${runs} intervals hold (bound: ${percent(leastHolding)})`,
+    line: `${wrong} of ${runs} pairs have a false verdict, ${chanceText(wrong, runs)} (bound: ${percent(mostFalse)}); ${holding} of ${claimed} intervals hold, ${chanceText(holding, claimed)} (bound: ${percent(leastHolding)}); ${counts(without, 'pair')} without a verdict`,
     isGood,
   };
 }

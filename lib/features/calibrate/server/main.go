@@ -62,17 +62,19 @@ func main() {
 	stallEach := flag.Duration("stall-each", 0, "time from a stall's end to the next one's, from the server's start")
 	tail := flag.Duration("tail", 0, "time by which some answers are later: with -tail-each")
 	tailEach := flag.Int64("tail-each", 1, "of so many answers one is later")
-	tokens := flag.Int64("tokens", 0, "answers a second: each takes a token, or waits for one")
+	tokens := flag.Float64("tokens", 0, "answers a second: each takes a token, or waits for one")
 	burst := flag.Int64("burst", 1, "tokens that are kept at most")
 	cpu := flag.Duration("cpu", 0, "CPU time of a request, before its answer")
 	slowFor := flag.Duration("slow-for", 0, "time from the first request in which -cpu is twice as much")
-	drift := flag.Float64("drift", 0, "share by which -cpu rises and falls again, in 30 s")
 	modes := flag.Float64("modes", 0, "share by which -cpu is more in half of all starts")
 	body := flag.Int("body", 612, "bytes of an answer's body")
 	after := flag.Duration("after", 0, "CPU time after each answer, whenever nobody asks")
 	backlog := flag.Duration("backlog", 10*time.Millisecond, "CPU time of -after that may be left undone")
 	poll := flag.Bool("poll", false, "it asks for requests again and again, and never waits for them")
 	fork := flag.Duration("fork", 0, "CPU time of a request, most of it in a child process that answers")
+	job := flag.Duration("job", 0, "CPU time of a thread that works in each -job-each, whether or not somebody asks")
+	jobEach := flag.Duration("job-each", time.Second, "time from one -job to the next, from the server's start")
+	processes := flag.Int("processes", 0, "processes that share the port, and so the connections")
 	flag.String("name", "", "tells it apart from an equal one: a comparison of equal commands would have no verdict")
 	flag.Parse()
 	if *body < 1 || *body > mostBody {
@@ -86,21 +88,30 @@ func main() {
 	s.schedule.stall, s.schedule.stallAfter, s.schedule.stallEach = int64(*stall), *stallAfter, int64(*stallEach)
 	s.schedule.tail, s.schedule.tailEach = int64(*tail), *tailEach
 	if *tokens > 0 {
-		s.schedule.interval, s.schedule.burst = int64(time.Second) / *tokens, *burst
+		s.schedule.interval, s.schedule.burst = int64(float64(time.Second) / *tokens), *burst
 	}
 	before := float64(*cpu)
 	if time.Now().UnixNano()/1000%2 == 1 {
 		before *= 1 + *modes
 	}
-	s.cpu = work{before: int64(before), drift: *drift, slowFor: int64(*slowFor), after: int64(*after), backlog: int64(*backlog), fork: int64(*fork)}
+	s.cpu = work{before: int64(before), slowFor: int64(*slowFor), after: int64(*after), backlog: int64(*backlog), fork: int64(*fork)}
 	s.polls = *poll
+	if *job > 0 {
+		s.cpu.job = startJob(*job, *jobEach)
+	}
 
 	// Requests do not allocate, and the garbage collector's threads would add CPU time.
 	debug.SetGCPercent(-1)
 	runtime.LockOSThread()
-	if err := s.listen(); err != nil {
+	if err := s.listen(*processes > 0); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
+	}
+	for range *processes - 1 {
+		if err := startAnother(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
 	}
 	if err := s.serve(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -108,7 +119,17 @@ func main() {
 	}
 }
 
-func (s *server) listen() error {
+// startAnother starts a process with the same flags, which listens on the same port. It ends with this one.
+func startAnother() error {
+	_, err := syscall.ForkExec("/proc/self/exe", append(os.Args, "-processes", "1"), &syscall.ProcAttr{
+		Env:   os.Environ(),
+		Files: []uintptr{0, 1, 2},
+		Sys:   &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL},
+	})
+	return err
+}
+
+func (s *server) listen(shared bool) error {
 	port, err := strconv.Atoi(os.Getenv("PORT"))
 	if err != nil {
 		return fmt.Errorf("PORT: %w", err)
@@ -122,6 +143,12 @@ func (s *server) listen() error {
 	}
 	if err := syscall.SetsockoptInt(s.listener, syscall.SOL_SOCKET, syscall.SO_REUSEADDR, 1); err != nil {
 		return err
+	}
+	if shared {
+		const soReusePort = 15
+		if err := syscall.SetsockoptInt(s.listener, syscall.SOL_SOCKET, soReusePort, 1); err != nil {
+			return err
+		}
 	}
 	if err := syscall.Bind(s.listener, &syscall.SockaddrInet4{Port: port, Addr: [4]byte{127, 0, 0, 1}}); err != nil {
 		return fmt.Errorf("127.0.0.1:%d: %w", port, err)

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"math"
 	"syscall"
 	"time"
 	"unsafe"
@@ -11,7 +10,6 @@ import (
 type work struct {
 	before  int64
 	slowFor int64
-	drift   float64
 	after   int64
 	backlog int64
 	fork    int64
@@ -20,11 +18,20 @@ type work struct {
 	// account is the CPU time that the process should have used so far.
 	account int64
 
+	job      *job
 	children children
 }
 
 // begin excludes the time before.
-func (w *work) begin() { w.account = processCPU() }
+func (w *work) begin() { w.account = w.used() }
+
+// used is the CPU time of the process without its job.
+func (w *work) used() int64 {
+	if w.job == nil {
+		return processCPU()
+	}
+	return processCPU() - w.job.used()
+}
 
 // spend adds to the account and spins until the process has used that much. CPU time used since the last call counts.
 func (w *work) spend(ns int64) {
@@ -32,7 +39,7 @@ func (w *work) spend(ns int64) {
 		return
 	}
 	w.account += ns
-	for processCPU() < w.account {
+	for w.used() < w.account {
 	}
 }
 
@@ -45,13 +52,7 @@ func (w *work) request(age int64) {
 	if age < w.slowFor {
 		w.spend(w.before)
 	}
-	w.spend(w.before + int64(w.drift*float64(w.before)*slope(age)))
-}
-
-// slope rises from 0 to 1 and falls again, in 30 s.
-func slope(age int64) float64 {
-	const half = 15e9
-	return 1 - math.Abs(math.Mod(float64(age), 2*half)/half-1)
+	w.spend(w.before)
 }
 
 // workOff does one piece of the pending work.
@@ -79,7 +80,7 @@ func (w *work) forkFor(fd int) {
 	c := &w.children
 	c.spin = w.fork
 	if c.ended > 0 {
-		used := processCPU() - w.account + c.used
+		used := w.used() - w.account + c.used
 		overhead := (used - c.spun) / c.ended
 		// The deficit is spread over the next children.
 		missing := (w.fork*c.ended - used) / 16
@@ -138,7 +139,14 @@ func (w *work) reapSoon() int64 {
 //go:nosplit
 func processCPU() int64 {
 	const clockProcessCPU = 2
+	return cpuOf(clockProcessCPU)
+}
+
+// cpuOf reads a clock of CPU time.
+//
+//go:nosplit
+func cpuOf(clock int) int64 {
 	var spec syscall.Timespec
-	syscall.RawSyscall(syscall.SYS_CLOCK_GETTIME, clockProcessCPU, uintptr(unsafe.Pointer(&spec)), 0)
+	syscall.RawSyscall(syscall.SYS_CLOCK_GETTIME, uintptr(clock), uintptr(unsafe.Pointer(&spec)), 0)
 	return spec.Nano()
 }
