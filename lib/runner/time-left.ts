@@ -3,7 +3,7 @@ import { duration, enumeration } from '../format.ts';
 import { median } from '../analysis/statistics.ts';
 import type { PlannedVariant, VariantRound } from './plan.ts';
 
-/** A time that was announced is announced again once it changes by a quarter, and by so many seconds that somebody waits. */
+/** A time that was announced is announced again once it changes by a quarter, and by so many seconds that somebody waits, with as many left. */
 const matters = { ratio: 1.25, seconds: 5 };
 
 /** A round that takes longer than expected is expected to take this multiple of the time that it has taken by then: a little more, then much. */
@@ -69,7 +69,7 @@ export class TimeLeft {
     const announced = this.#announced;
     const thought = announced.at + (kept + rounds - announced.kept) * announced.secondsPerRound;
     const [now, before] = [at + left, Math.min(thought, this.#mostSeconds)];
-    if (Math.abs(now - before) < matters.seconds) return undefined;
+    if (Math.min(left, Math.abs(now - before)) < matters.seconds) return undefined;
     if (Math.max(now / before, before / now) < matters.ratio) return undefined;
     this.#announced = { at, kept, secondsPerRound: left / rounds };
     return now > before ? 'later' : 'earlier';

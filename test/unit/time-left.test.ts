@@ -62,6 +62,18 @@ test('a shorter time is announced too, if somebody waits for it', () => {
   expect([ends(1), ends(10)]).toEqual([undefined, 'earlier']);
 });
 
+test('another time is not announced at the end', () => {
+  const time = new TimeLeft(20);
+  time.began(20, 0);
+  expect([time.left(1, 99), time.newsOf(0, 1, 99)]).toEqual([expect.closeTo(19.8), 'later']);
+  time.ended(100);
+  const late = new TimeLeft(10);
+  late.began(10, 0);
+  late.ended(30);
+  late.began(3, 30);
+  expect([late.newsOf(1, 1, 57), late.left(1, 57)]).toEqual([undefined, expect.closeTo(3)]);
+});
+
 const scenario = await findScenario('nginx-open-file-cache');
 const variants = planOf(scenario).variants.slice(0, 2);
 
