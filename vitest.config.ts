@@ -63,8 +63,8 @@ export default defineConfig({
   test: {
     // Else tsx, which tests start, takes compiled files from a folder that another user may have made in /tmp.
     env: { TSX_DISABLE_CACHE: '1' },
-    // Most tests wait for servers or timers, so five workers share two cores.
-    maxWorkers: 5,
+    // Most tests wait for servers or timers, so four workers share two cores.
+    maxWorkers: 4,
     // A worker's files share their modules: reading them anew for each takes longer than most tests.
     isolate: false,
     experimental: {
