@@ -87,10 +87,12 @@ const namelessly = (folder: string, megabytes: number) =>
 
 /** As writing, to a file that has no name and is only mapped. */
 const mapped = (folder: string, megabytes: number) =>
-  writing(folder, megabytes).replace(
-    'close F',
-    `syscall(${maps}, 0, ${megabytes * 1e6}, 1, 1, fileno(F), 0); close F; unlink "${folder}/left-by-$</f"; sleep 60`,
-  );
+  writing(folder, megabytes)
+    .replace('">"', '"+>"')
+    .replace(
+      'close F',
+      `syscall(${maps}, 0, ${megabytes * 1e6}, 1, 1, fileno(F), 0); close F; unlink "${folder}/left-by-$</f"; sleep 60`,
+    );
 
 /** A new folder as X11 makes one in /tmp. */
 function openSubfolder(): string {

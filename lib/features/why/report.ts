@@ -28,6 +28,8 @@ const waitingCalls =
   /^(epoll_p?wait2?|p?poll|p?select6?|futex|clock_nanosleep|nanosleep|sched_yield|io_uring_enter|restart_syscall)$/;
 /** Per request (of about 2 µs each), and as a multiple: others on the machine cause some. */
 const leastSwitches = { more: 0.2, times: 2.5 };
+/** A part of which the other side has a smaller share is of one side alone. */
+const ofOneShare = 0.1;
 /** A server started again spends up to this share more or less on a part: its memory lies elsewhere. */
 const restartShare = 0.04;
 const most = { calls: 4, parts: 2, clauses: 3 };
@@ -72,7 +74,8 @@ function partChanges({ variant, baseline }: Pair) {
     const [now, before] = [partOf(variant, name), partOf(baseline, name)];
     const sdUs = Math.hypot(now.sdUs, before.sdUs, restartShare * Math.min(now.us, before.us));
     const isCall = (now.kind ?? before.kind) === 'call';
-    return { name, isCall, us: now.us - before.us, sdUs };
+    const isOfOne = Math.min(now.us, before.us) < ofOneShare * Math.max(now.us, before.us);
+    return { name, isCall, isOfOne, us: now.us - before.us, sdUs };
   });
   return changes.sort((a, b) => Math.abs(b.us) - Math.abs(a.us));
 }
@@ -127,9 +130,8 @@ function reasonOf(pair: Pair, result: Result): string {
   const parts = partChanges(pair);
   const wholeUs = Math.max(cpuOf(now), cpuOf(before));
   const differs = isDecided(pair.comparison) || isDecided(pair.comparison.cpu);
-  // Counts of calls are exact. Times wander with the machine's load from one look to the next.
   const isClear = ({ us, sdUs }: Pick<PartChange, 'us' | 'sdUs'>): boolean =>
-    differs && Math.abs(us) > surely * sdUs && Math.abs(us) >= leastShare * wholeUs;
+    Math.abs(us) > surely * sdUs && Math.abs(us) >= leastShare * wholeUs;
   const isOfCalls = ({ name, isCall }: PartChange): boolean => {
     if (isCall) return all.some((call) => call.name === name);
     return all.length > 0 && name.startsWith('entering');
@@ -137,7 +139,12 @@ function reasonOf(pair: Pair, result: Result): string {
   const ofCalls = parts.filter(isOfCalls);
   // Others on the machine cause interrupts.
   const others = parts.filter(
-    (part) => part.name !== 'interrupts' && !isOfCalls(part) && isClear(part),
+    (part) =>
+      part.name !== 'interrupts' &&
+      !isOfCalls(part) &&
+      isClear(part) &&
+      // The time of what both sides do wanders with the machine's load from one look to the next.
+      (differs || part.isOfOne),
   );
   // A server that is slower for another reason waits for its next request at other times.
   const calls = all.every(({ waits }) => waits) && others.length > 0 ? [] : all;
@@ -148,7 +155,7 @@ function reasonOf(pair: Pair, result: Result): string {
     const changes = enumeration(named);
     const [part, whole] = [sumOf(ofCalls), sumOf(parts)];
     let cause = `${now.variant} makes ${perRequest(now.counts.calls)} system calls per request, ${before.variant} ${perRequest(before.counts.calls)}: ${changes}`;
-    if (isClear(whole) && isClear(part) && part.us * whole.us >= 0) {
+    if (differs && isClear(whole) && isClear(part) && part.us * whole.us >= 0) {
       const does = whole.us < 0 ? 'saves' : 'uses more';
       cause += `, which is ${short(Math.abs(part.us))} µs of the ${short(Math.abs(whole.us))} µs of CPU time that ${now.variant} ${does}`;
     }
