@@ -108,7 +108,7 @@ async function writePage(run: ArticleRun, options: ScenarioOptions, startedAt: D
   );
   await writeWhole(join(folder.path, 'article.md'), articleMarkdown(run));
   await writeWhole(join(folder.path, 'article.html'), await articlePage(run));
-  await giveToCaller(folder);
+  await giveToCaller(folder.path);
   const seconds = (Date.now() - startedAt.getTime()) / 1000;
   const where = join(folder.name, 'article.html');
   print(options, [

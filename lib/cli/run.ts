@@ -191,7 +191,7 @@ export async function runPlan(
   const afterSeconds = secondsAfterRounds(plan, options);
   expectToMeasure(estimatedSeconds(plan) + afterSeconds);
   const folder = await createRunFolder(options.out, plan.run);
-  run.onClose(() => giveToCaller(folder));
+  run.onClose(() => giveToCaller(folder.path));
   if (options.keepSecrets !== true) run.onClose(() => removeMixFiles(folder.path));
   run.onClose(() => removeWithoutResult(folder));
   const progress = createRunProgress(process.stderr);

@@ -60,8 +60,8 @@ export async function removeWithoutResult({ path, name }: RunFolder): Promise<vo
   }
 }
 
-/** Gives a run's folder to the user who called sudo: it is closed to all but its owner. */
-export async function giveToCaller({ path }: RunFolder): Promise<void> {
+/** Gives a folder that is closed to all but its owner, such as a run's, to the user who called sudo. */
+export async function giveToCaller(path: string): Promise<void> {
   const caller = callerOfSudo();
   if (caller === undefined) return;
   const owner = `${caller.uid}:${caller.gid}`;

@@ -2,6 +2,7 @@
 // bound memory better, but where bakeoff usually runs (containers, sessions of systemd) it cannot make one that limits memory.
 import fs from 'node:fs';
 import os from 'node:os';
+import path from 'node:path';
 import { total } from '../analysis/statistics.ts';
 import { ifThere, linkOf, namesIn, textOf } from '../files.ts';
 import { livingFolder } from '../proc-files.ts';
@@ -30,7 +31,9 @@ async function findOpenFolders(): Promise<string[]> {
     limit: { seconds: countSeconds, message: 'too many files' },
   }).catch(() => undefined);
   const inside = (found?.stdout ?? '').split('\0').filter((folder) => folder !== '');
-  return [...new Set([...usual, ...inside])].slice(0, mostFolders);
+  // A search in an open folder goes on in those directly in it: see filesOf.
+  const others = inside.filter((folder) => !usual.includes(path.dirname(folder)));
+  return [...new Set([...usual, ...others])].slice(0, mostFolders);
 }
 
 const lookEveryMs = 1000;

@@ -16,13 +16,13 @@ import { holder, lockFile, writeHolder } from '../../machine/locks.ts';
 import {
   continueWhenOrphaned,
   pin,
-  run,
   startLogged,
   weighSession,
   withoutVariables,
   type Child,
 } from '../../process.ts';
 import { lastLines } from '../../program-logs.ts';
+import { giveToCaller } from '../../runner/results-folder.ts';
 import { listensOn, loopbackAddress } from '../../servers/ports.ts';
 import { database, type Influx } from '../../influx/address.ts';
 import { answers, hasDatabase, InfluxError, patiently, query } from '../../influx/client.ts';
@@ -267,13 +267,10 @@ async function makeDatabase(folder: string, child: Child, signal?: AbortSignal):
   }
 }
 
-/** In a folder of the caller of sudo, who starts an influxd there too, all is the caller's. Returns the caller then. */
-async function givenToCaller(folder: string) {
+/** The caller of sudo, who starts an influxd in this folder too; undefined if it is not theirs. */
+function callerWith(folder: string) {
   const caller = callerOfSudo();
-  if (caller === undefined || statSync(folder).uid !== caller.uid) return undefined;
-  const { uid, gid } = caller;
-  await run({ command: 'chown', args: ['-R', '--no-dereference', `${uid}:${gid}`, folder] });
-  return caller;
+  return statSync(folder).uid === caller?.uid ? caller : undefined;
 }
 
 /** Starts influxd. `stillStarts` throws UserError once it has ended, or had its time. @param bySocket it listens in its folder too */
@@ -286,7 +283,8 @@ async function startInfluxd(
   const [configFile, logFile] = [join(folder, 'influxd.conf'), logIn(folder)];
   const logStart = statSync(logFile, { throwIfNoEntry: false })?.size ?? 0;
   writeFileSync(configFile, influxdConfig(folder, address, bySocket));
-  const caller = await givenToCaller(folder);
+  const caller = callerWith(folder);
+  if (caller !== undefined) await giveToCaller(folder);
   // INFLUXDB_… variables would override the config file.
   const env = withoutVariables(process.env, 'INFLUXDB_');
   const args = ['run', '-config', configFile];
