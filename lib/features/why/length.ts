@@ -6,16 +6,14 @@ import { estimatedSeconds, expectedRounds } from '../../runner/times.ts';
 import { isCounted } from '../../scenario/load.ts';
 import { loadOf } from '../../scenario/variants.ts';
 
-/** Load of a side, in seconds, while perf samples CPU time and while it counts calls. */
+/** Load of a side, in seconds, while perf samples CPU time if nothing else asks for one, and while it counts calls. */
 export const perfLoadSeconds = { sampled: 2, counted: 0.5 };
-/** A first load is as long as the load's own text says, but no longer, in seconds. */
+/** A load is as long as the load's own text says, but no longer, in seconds. */
 const longestSeconds = 10;
-/** About how long a side's start and end take with those of a load, and those of the loads with perf, in seconds. */
-const overheadSeconds = { alone: 2, withPerf: 4 };
-/** A shorter first load says less than the rounds. */
+/** About how long a side's start and end take with those of a load, and with perf also its reading and its second load, in seconds. */
+const overheadSeconds = { alone: 1.5, withPerf: 2 };
+/** A shorter load says less than the rounds. */
 const shortestSeconds = 0.5;
-const withPerfSeconds =
-  overheadSeconds.withPerf + perfLoadSeconds.sampled + perfLoadSeconds.counted;
 
 /** By the flags of the run, and their values: whether causes are looked for. */
 export function isAsked(flags: ReadonlyMap<string, string>): boolean {
@@ -26,7 +24,7 @@ export function isAsked(flags: ReadonlyMap<string, string>): boolean {
 }
 
 /**
- * Returns what the look takes, in seconds, by side: secondsOf is its first load, 0 for none; takes is all of it.
+ * Returns what the look takes, in seconds, by side: secondsOf is the load that is held against the rounds, 0 for none; takes is all of it.
  * @param sides that are looked at @param tookSeconds of the run so far
  */
 export function lengthOfLook(
@@ -35,16 +33,21 @@ export function lengthOfLook(
   asksWhy: boolean,
   tookSeconds: number,
 ) {
-  const overhead = overheadSeconds.alone + (asksWhy ? withPerfSeconds : 0);
-  // All sides together take no longer than the rounds did, and no longer than --max-time leaves.
+  const forCauses = overheadSeconds.withPerf + perfLoadSeconds.counted;
+  const overhead = overheadSeconds.alone + (asksWhy ? forCauses : 0);
+  // The loads of all sides take half as long as the rounds did at most, and no longer than --max-time leaves.
   const leftSeconds = (plan.maxTimeSeconds ?? Infinity) - tookSeconds;
   const most = Math.min(
     longestSeconds,
-    tookSeconds / sides.length,
+    tookSeconds / 2 / sides.length,
     leftSeconds / sides.length - overhead,
   );
-  const secondsOf = (side: PlannedVariant) => firstLoadSeconds(plan, side, most);
-  return { secondsOf, takes: (side: PlannedVariant) => overhead + secondsOf(side) };
+  const secondsOf = (side: PlannedVariant) => checkedSeconds(plan, side, most);
+  const takes = (side: PlannedVariant) => {
+    const seconds = secondsOf(side);
+    return overhead + (seconds === 0 && asksWhy ? perfLoadSeconds.sampled : seconds);
+  };
+  return { secondsOf, takes };
 }
 
 /** Estimates the seconds of the look after the fewest rounds of a run; 0 if there is none for sure. */
@@ -59,11 +62,7 @@ export function expectedLook(plan: PlanDraft, flags: ReadonlyMap<string, string>
 }
 
 /** 0 where a round has that load already: the only one of its group, as long, or with all its requests from the first connect on. */
-function firstLoadSeconds(
-  plan: PlanDraft,
-  { variant, load }: PlannedVariant,
-  most: number,
-): number {
+function checkedSeconds(plan: PlanDraft, { variant, load }: PlannedVariant, most: number): number {
   if (isCounted(load) || load.arrivals === 'logged') return 0;
   const { rate, requests = 0 } = load;
   const inRounds = rate === undefined ? (load.durationSeconds ?? 0) : requests / rate;

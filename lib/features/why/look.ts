@@ -1,5 +1,5 @@
-// The look after the rounds: each side once more, the only server alive. Its first load is held against the rounds (docs/verdicts.md). During
-// the others perf sees where the CPU time of a request goes (docs/why.md).
+// The look after the rounds: each side once more, the only server alive. Its load is held against the rounds (docs/verdicts.md), and perf sees
+// where the CPU time of a request goes (docs/why.md). During a short second load perf counts system calls.
 import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { total } from '../../analysis/statistics.ts';
@@ -29,7 +29,7 @@ const leastSampled = 0.5;
 
 export interface Asked {
   sides: readonly PlannedVariant[];
-  /** How long a side's first load is; 0: there is none. */
+  /** How long a side's load is that is held against the rounds; 0: there is none. */
   secondsOf(planned: PlannedVariant): number;
   /** Its path; an error: why there is none; undefined: causes are not asked for. */
   perf: string | UserError | undefined;
@@ -116,26 +116,28 @@ function isStartedHere({ context: { plan }, planned: { variant } }: Side): boole
   return plan.cores.serverHost === undefined && variant.server.name !== 'address';
 }
 
-/** Adds to `looked` what is seen of a side. @param seconds of the first load */
+/** Adds to `looked` what is seen of a side. @param checkedSeconds how long its load is held against the rounds; 0: it only shows causes */
 async function lookAt(
   side: Side,
-  seconds: number,
+  checkedSeconds: number,
   causes: Causes | undefined,
   { alone, why }: Looked,
 ): Promise<void> {
   const { context, planned } = side;
   const { name } = planned.variant;
   const seesCauses = causes !== undefined && isStartedHere(side);
-  if (seconds === 0 && !seesCauses) return;
-  let isChecked = seconds === 0;
+  if (checkedSeconds === 0 && !seesCauses) return;
+  let isChecked = checkedSeconds === 0;
   let stage: Stage | undefined;
   try {
     [stage] = (await openStages(context, { sides: [planned] }, { round: 1 })) as [Stage];
-    if (seconds > 0) {
-      alone.sides.push({ variant: name, phase: await phaseAlone(side, stage, seconds) });
-      isChecked = true;
-    }
-    if (seesCauses) why.sides.push(await causesOf({ ...side, stage, ...causes }));
+    const long = lastingStage(stage, isChecked ? perfLoadSeconds.sampled : checkedSeconds);
+    const sampler = seesCauses ? samplerOf(context, stage, causes.perf) : undefined;
+    const measured = await loadOf(context, long, sampler?.observer);
+    if (!isChecked) alone.sides.push({ variant: name, phase: phaseOf(context, long, measured) });
+    isChecked = true;
+    if (sampler !== undefined && seesCauses)
+      why.sides.push(await causesOf(context, stage, causes, sampler.seenIn(measured)));
   } catch (error) {
     context.signal.throwIfAborted();
     const { missing } = isChecked ? why : alone;
@@ -145,32 +147,103 @@ async function lookAt(
   }
 }
 
-/** Loads the side for so long, without observers of its own. @throws Disturbance, RoundFailure, Interrupted */
-async function phaseAlone(side: Side, stage: Stage, seconds: number): Promise<Phase> {
-  const { plan } = side.context;
-  const planned = lasting(stage.planned, seconds);
-  const measurement = await underLoadFor(side, stage, seconds);
-  const othersAreKnown = stage.server.atAddress === undefined;
-  const phases = phasesOf(measurement, planned, plan, stage.server, othersAreKnown);
-  requireSampled(planned, measurement.samples, phases);
+const lastingStage = (stage: Stage, seconds: number): Stage => ({
+  ...stage,
+  planned: lasting(stage.planned, seconds),
+});
+
+/** Loads the side, the only one. @param more observes the load besides its usual observers */
+async function loadOf(context: RunContext, stage: Stage, more?: Observer): Promise<Measurement> {
+  // k6 appends to its files.
+  const folder = await mkdtemp(join(context.folder, 'k6-'));
+  const attempt = { round: 1, onLoad: () => undefined };
+  const group = { sides: [stage.planned] };
+  const observers = more === undefined ? [] : [more];
+  const [measured] = await underLoad(context, group, [stage], attempt, folder, observers);
+  return measured as Measurement;
+}
+
+/** @throws Disturbance if too little is known of the cores' use */
+function phaseOf({ plan }: RunContext, { planned, server }: Stage, measured: Measurement): Phase {
+  const phases = phasesOf(measured, planned, plan, server, server.atAddress === undefined);
+  requireSampled(planned, measured.samples, phases);
   return phases[0] as Phase;
 }
 
-async function underLoadFor(
-  { context }: Side,
-  stage: Stage,
-  seconds: number,
-  observers: readonly Observer[] = [],
-): Promise<Measurement> {
-  // k6 appends to its files.
-  const folder = await mkdtemp(join(context.folder, 'k6-'));
-  const planned = lasting(stage.planned, seconds);
-  const attempt = { round: 1, onLoad: () => undefined };
-  const group = { sides: [planned] };
-  const stages = [{ ...stage, planned }];
-  const measured = await underLoad(context, group, stages, attempt, folder, observers);
-  return measured[0] as Measurement;
+/** What perf's samples are of. */
+interface Sampled {
+  /** What perf has written. */
+  file: string;
+  /** All that ended while perf looked on, connects and warm-up too. */
+  requests: number;
+  /** CPU time that these took. */
+  cpuSeconds: number;
 }
+
+/** Has perf sample a load. Where perf does not begin, the load is as it is without, and seenIn throws perf's error. */
+function samplerOf(context: RunContext, { server }: Stage, perf: string) {
+  const started = server as StartedServer;
+  const file = join(context.folder, 'samples');
+  const { name, begin } = perfObserver(context, started, perf, samplerArgs(), file);
+  let [failure, begunSeconds]: [unknown, number] = [undefined, 0];
+  const observer: Observer = {
+    name,
+    async begin(load) {
+      begunSeconds = started.usage().cpuSeconds;
+      try {
+        return await begin(load);
+      } catch (error) {
+        failure = error;
+        return { end: () => [] };
+      }
+    },
+  };
+  const seenIn = (measured: Measurement): Sampled => {
+    if (failure !== undefined) throw failure;
+    const cpuSeconds = started.usage().cpuSeconds - begunSeconds;
+    return { file, requests: requestsOf(measured), cpuSeconds };
+  };
+  return { observer, seenIn };
+}
+
+/** Reads perf's samples, and loads the side once more while perf counts its calls. */
+async function causesOf(
+  context: RunContext,
+  stage: Stage,
+  { perf, calls, folder }: Causes,
+  { file, requests, cpuSeconds }: Sampled,
+): Promise<WhySide> {
+  const { name } = stage.planned.variant;
+  const server = stage.server as StartedServer;
+  const parts = await partsOf({ perf, calls }, server, file, context.signal);
+  if (parts.sampledSeconds < leastSampled * cpuSeconds)
+    throw new UserError(
+      `perf saw ${percent(parts.sampledSeconds / cpuSeconds)} of the CPU time of ${name}`,
+    );
+  const counts = join(context.folder, 'counts');
+  const counter = perfObserver(context, server, perf, counterArgs(parts.callsSeen), counts);
+  const counted = await loadOf(context, lastingStage(stage, perfLoadSeconds.counted), counter);
+  await mkdir(join(folder, stacksFolder), { recursive: true });
+  const stacks = [...parts.stacks].map(([stack, samples]) => `${stack} ${samples}\n`);
+  await writeWhole(join(folder, stacksFile(name)), stacks.join(''));
+  const countedRequests = requestsOf(counted);
+  const cpuUs = (1e6 * cpuSeconds) / requests;
+  return {
+    variant: name,
+    requests,
+    countedRequests,
+    cpuUs,
+    ...countsIn(textOf(counts), countedRequests),
+    ...parts.of(cpuUs),
+  };
+}
+
+/** At least 1. */
+const requestsOf = ({ results }: Measurement): number =>
+  Math.max(
+    1,
+    total(results, ({ requests, warmupRequests }) => requests + warmupRequests),
+  );
 
 /** The side with a load of so many seconds. @param rate in requests/s; default: the load's own, if it has one */
 export function lasting(
@@ -182,52 +255,3 @@ export function lasting(
   const length = rate === undefined ? { durationSeconds: seconds } : atRateFor(rate, seconds);
   return { ...planned, load: { ...load, ...length } };
 }
-
-/** Loads the server twice more, under perf. */
-async function causesOf({
-  perf,
-  calls,
-  folder,
-  ...side
-}: Side & Causes & { stage: Stage }): Promise<WhySide> {
-  const { context, stage } = side;
-  const { name } = stage.planned.variant;
-  const server = stage.server as StartedServer;
-  const file = join(context.folder, 'perf');
-  const observed = (args: readonly string[]) => [perfObserver(context, server, perf, args, file)];
-  const begunSeconds = server.usage().cpuSeconds;
-  const sampled = await underLoadFor(side, stage, perfLoadSeconds.sampled, observed(samplerArgs()));
-  const cpuSeconds = server.usage().cpuSeconds - begunSeconds;
-  const parts = await partsOf({ perf, calls }, server, file, context.signal);
-  const counted = await underLoadFor(
-    side,
-    stage,
-    perfLoadSeconds.counted,
-    observed(counterArgs(parts.callsSeen)),
-  );
-  await mkdir(join(folder, stacksFolder), { recursive: true });
-  const stacks = [...parts.stacks].map(([stack, samples]) => `${stack} ${samples}\n`);
-  await writeWhole(join(folder, stacksFile(name)), stacks.join(''));
-  if (parts.sampledSeconds < leastSampled * cpuSeconds)
-    throw new UserError(
-      `perf saw ${percent(parts.sampledSeconds / cpuSeconds)} of the CPU time of ${name}`,
-    );
-  const requests = requestsOf(sampled);
-  const countedRequests = requestsOf(counted);
-  const cpuUs = (1e6 * cpuSeconds) / requests;
-  return {
-    variant: name,
-    requests,
-    countedRequests,
-    cpuUs,
-    ...countsIn(textOf(file), countedRequests),
-    ...parts.of(cpuUs),
-  };
-}
-
-/** All that ended while perf looked on, connects and warm-up too. At least 1. */
-const requestsOf = ({ results }: Measurement): number =>
-  Math.max(
-    1,
-    total(results, ({ requests, warmupRequests }) => requests + warmupRequests),
-  );

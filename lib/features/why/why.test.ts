@@ -235,8 +235,8 @@ it('the time of the look is known before the rounds: a start and a load for each
   const seconds = (...flags: string[]) =>
     expectedLook(plan, new Map(flags.map((flag) => [flag, ''])));
   const took = estimatedSeconds(plan, expectedRounds(plan).fewest);
-  expect(seconds('no-why')).toBeCloseTo(2 * 2 + Math.min(took, 20), 9);
-  const withPerf = process.getuid?.() === 0 ? 2 * 6.5 : 0;
+  expect(seconds('no-why')).toBeCloseTo(2 * 1.5 + Math.min(took / 2, 20), 9);
+  const withPerf = process.getuid?.() === 0 ? 2 * 2.5 : 0;
   expect(seconds()).toBeCloseTo(seconds('no-why') + withPerf, 9);
   expect(seconds('no-look')).toBe(0);
 });
