@@ -1,5 +1,6 @@
 // Why a round is dropped.
 import { UserError } from '../errors.ts';
+import type { Stage } from './plan.ts';
 
 /** The round must be repeated; the message says why in a line. */
 export class RoundFailure extends Error {
@@ -14,10 +15,17 @@ export class Disturbance extends RoundFailure {}
 export class StillCold extends RoundFailure {
   /** Warm-up of cold variants in later rounds. */
   readonly warmupSeconds: ReadonlyMap<string, number>;
+  /** The group's servers, which still run: whoever catches this loads or ends them. */
+  readonly open: readonly Stage[];
 
-  constructor(message: string, warmupSeconds: ReadonlyMap<string, number>) {
+  constructor(
+    message: string,
+    warmupSeconds: ReadonlyMap<string, number>,
+    open: readonly Stage[] = [],
+  ) {
     super(message);
     this.warmupSeconds = warmupSeconds;
+    this.open = open;
   }
 }
 

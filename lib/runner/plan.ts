@@ -293,6 +293,8 @@ export interface Stage {
   enclosure: Enclosure | undefined;
   /** Of the server; absent where it is not known, or nobody asked for it, so that all sides start at once. */
   startupMs?: number;
+  /** Load that it has had in an earlier try at the round, in seconds with the warm-up; absent: none. */
+  servedSeconds?: number;
   /** Settles when server or enclosure ends by itself, with a line that says how. */
   died: Promise<string>;
   /** Ends both. Never throws; may be called twice. */
@@ -386,6 +388,8 @@ export interface Attempt {
   answers?: Map<string, Answer>;
   /** Called before the load of servers that were started for the first time. */
   onAnswers?(): void;
+  /** Servers of the only group, and enclosures, which were still cold in the last try. The round uses and ends them. */
+  open?: readonly Stage[];
   /** For a load in steps: the rates found in earlier rounds, in requests/s by variant. */
   known?: ReadonlyMap<string, readonly number[]>;
   /** Called after each step. */

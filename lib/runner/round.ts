@@ -41,10 +41,10 @@ import { roundFolder } from './results-folder.ts';
 import { requireOtherBackends } from './shared-loopback.ts';
 import { phasesOf } from './measured-phases.ts';
 import { underLoad, type Measurement } from './under-load.ts';
-import { longerWarmup } from './warmups.ts';
+import { goingOn, longerWarmup } from './warmups.ts';
 
 /**
- * Loads a group in a round, and returns the outcome of each variant. Ends everything that it started.
+ * Loads a group in a round, and returns the outcome of each variant. Ends everything that it started, but with StillCold.
  * @param place of the group in the round, from 1
  * @throws UserError if a server does not start or answer right for the first time, or a machine is lost; Interrupted after a signal
  * @throws RoundFailure if a server, enclosure or k6 fails later; Disturbance if the figures cannot be trusted
@@ -59,12 +59,13 @@ export async function runGroup(
   try {
     return await groupRound(context, group, place, attempt);
   } catch (error) {
-    signal.throwIfAborted();
     // It is not connected again: with the connection it is free for another run.
     const lost = machines.lost();
-    if (lost === undefined) throw error;
+    if (!signal.aborted && lost === undefined) throw error;
+    if (error instanceof StillCold) await stopAll(error.open);
+    signal.throwIfAborted();
     throw new UserError(
-      `${lost.replace(/\.$/, '')}: the run ends in round ${attempt.round}, and keeps the rounds before it`,
+      `${lost?.replace(/\.$/, '')}: the run ends in round ${attempt.round}, and keeps the rounds before it`,
     );
   }
 }
@@ -78,7 +79,10 @@ async function groupRound(
   const { plan, sink, signal } = context;
   const folder = join(roundFolder(context.folder, attempt.round), `k6-${place}`);
   await mkdir(folder, { recursive: true });
-  const stages = await openStages(context, group, attempt);
+  const stages =
+    attempt.open === undefined
+      ? await openStages(context, group, attempt)
+      : goingOn(attempt.open, group);
   try {
     requireOtherBackends(stages);
     if (attempt.round === 1) await requireIdle(stages, signal);
@@ -88,13 +92,14 @@ async function groupRound(
       context.folder,
     );
     const measured = await underLoad(context, group, stages, attempt, folder);
+    const phases = phasesOfAll(context, stages, measured);
+    const rps = rpsOf(context, stages, phases);
+    withRps(rps, () => requireWarm(stages, phases));
     // The end of a server writes to its log too.
     const alarms = await Promise.all(stages.map(alarmsOf));
     await stopAll(stages);
     // All sides are checked before any samples are stored.
-    const phases = phasesOfAll(context, stages, measured);
-    const outcomes = withRps(rpsOf(context, stages, phases), () => {
-      requireWarm(stages, phases);
+    const outcomes = withRps(rps, () => {
       requireSeparateTurns(
         stages.map(({ planned }, side) => ({
           planned,
@@ -118,8 +123,9 @@ async function groupRound(
         }),
       ),
     );
-  } finally {
-    await stopAll(stages);
+  } catch (error) {
+    if (!(error instanceof StillCold)) await stopAll(stages);
+    throw error;
   }
 }
 
@@ -148,20 +154,26 @@ function rpsOf({ plan }: RunContext, stages: readonly Stage[], phases: readonly 
   );
 }
 
-/** Throws StillCold if a server still got faster after its warm-up, and that can be longer. */
+/** Throws StillCold, with all servers still running, if one still got faster after its warm-up, and that can be longer. */
 function requireWarm(stages: readonly Stage[], phasesOfSides: readonly Phase[][]): void {
   const longer = new Map<string, number>();
   const texts: string[] = [];
-  for (const [side, { planned }] of stages.entries()) {
+  for (const [side, { planned, servedSeconds }] of stages.entries()) {
     const { name } = planned.variant;
-    const cold = longerWarmup(planned.load, phasesOfSides[side] as Phase[]);
+    const cold = longerWarmup(planned.load, phasesOfSides[side] as Phase[], servedSeconds);
     if (cold === undefined) continue;
     longer.set(name, cold.seconds);
     texts.push(
       `${name} still got faster after its warm-up of ${cold.hadSeconds.toFixed(1)} s (from ${whole(cold.before)} to ${whole(cold.after)} µs of CPU time per request), which takes ${cold.seconds.toFixed(1)} s from now on`,
     );
   }
-  if (longer.size > 0) throw new StillCold(texts.join('; '), longer);
+  if (longer.size === 0) return;
+  const open = stages.map((stage, side) => {
+    const [first] = phasesOfSides[side] as Phase[];
+    const seconds = (first?.continuous?.warmupSeconds ?? 0) + (first?.seconds ?? 0);
+    return { ...stage, servedSeconds: (stage.servedSeconds ?? 0) + seconds };
+  });
+  throw new StillCold(texts.join('; '), longer, open);
 }
 
 function outcomeOf(

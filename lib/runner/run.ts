@@ -10,6 +10,7 @@ import { inOneLine, messageOf, UserError } from '../errors.ts';
 import { counts } from '../format.ts';
 import { sharesCores } from '../machine/cores.ts';
 import { buildResult } from './build-result.ts';
+import { FirstAnswers } from './first-answers.ts';
 import { coldNotes } from './make-plan.ts';
 import { Disturbance, TurnsMeet, RoundFailure, StillCold } from './failures.ts';
 import {
@@ -21,6 +22,7 @@ import {
   type KeptRound,
   type RunBase,
   type RunGroup,
+  type Stage,
   type VariantRound,
 } from './plan.ts';
 import { pausingIn, withRandomWarmup, withSharedWarmup, withWarmups } from './warmups.ts';
@@ -35,9 +37,6 @@ import {
   type Result,
   type RateStep,
 } from '../result/result.ts';
-import { answerColumns, differencesTable, differencesTitle } from '../report/answers.ts';
-import { requestLines } from '../report/pages.ts';
-import { terminalTable } from '../report/table.ts';
 import { warning } from '../report/warnings/run.ts';
 import { writeWhole } from '../writing.ts';
 
@@ -117,13 +116,13 @@ class Rounds {
   readonly #notes: Set<string>;
   /** Variants whose log a note quotes. */
   readonly #quoted = new Set<string>();
-  readonly #answers: NonNullable<Attempt['answers']>;
+  readonly #answers: FirstAnswers;
   #endedBy: string | undefined;
-  /** Lines on the answers. */
-  #printedAnswers: readonly string[] = [];
   #attempts = 0;
   /** The plan's groups, with longer warm-ups and separated sides where needed. */
   #groups: readonly Group[];
+  /** Servers that were still cold in the last try at the next round, and go on in it. */
+  #open: readonly Stage[] = [];
   /** Failed tries at the next round. */
   #failures: RoundFailure[] = [];
   #slowestSeconds = 0;
@@ -143,7 +142,7 @@ class Rounds {
     this.#plan = context.plan;
     this.#events = given.events;
     this.#timeLeft = new TimeLeft(secondsPerRound(this.#plan), this.#plan.maxTimeSeconds);
-    this.#answers = new Map(context.answers);
+    this.#answers = new FirstAnswers(context, given.events.say);
     this.#groups = context.plan.groups;
     this.#notes = new Set([
       ...(environment.coreNotes ?? []),
@@ -158,7 +157,7 @@ class Rounds {
     const { signal } = this.#context;
     try {
       await this.#save('partial', false);
-      await this.#runAll();
+      await this.#runAll().finally(() => this.#stopOpen());
       const result = await this.#save('complete', true);
       const ended = signal.aborted ? { ended: new Interrupted() } : {};
       return { result, kept: this.#kept, ...ended };
@@ -224,36 +223,11 @@ class Rounds {
       attempts: this.#attempts,
       notes: [...this.#notes],
       unfinished: this.#steps,
-      lines: this.#answerLines(),
-      answers: this.#answers,
+      lines: this.#answers.lines(),
+      answers: this.#answers.bySide,
       endedBy: this.#endedBy,
     };
     return buildResult(this.#context, environment, known, startedAt, state);
-  }
-
-  /** The sides that have answered; none for compare, which has said what differs. */
-  #answered() {
-    if (this.#context.answers !== undefined) return [];
-    return this.#plan.variants.flatMap(({ variant: { name }, page }) => {
-      const answer = this.#answers.get(name);
-      return answer === undefined ? [] : [{ name, given: name, page, answer }];
-    });
-  }
-
-  #answerLines(): string[] {
-    return requestLines(this.#answered());
-  }
-
-  /** What the answers differ in, in lines, once all sides have answered. */
-  #answerTable(): string[] {
-    const sides = this.#answered();
-    if (sides.length < this.#plan.variants.length) return [];
-    const { bytes, compression } = answerColumns;
-    // Lengths that the scenario states differ on purpose.
-    const areStated = this.#plan.variants.every(({ page }) => page.bodyBytes !== undefined);
-    const table = differencesTable(sides, areStated ? [compression] : [compression, bytes]);
-    if (table === undefined) return [];
-    return [differencesTitle, ...terminalTable(table, { width: Infinity, colour: false })];
   }
 
   /** Writes result.json, then to the sink, which may hang. */
@@ -285,8 +259,8 @@ class Rounds {
     try {
       const outcomes = await this.#runRound(place, {
         round: this.#attempts,
-        answers: this.#answers,
-        onAnswers: () => this.#sayAnswers(),
+        answers: this.#answers.bySide,
+        onAnswers: () => this.#answers.say(),
         known: this.#ratesSoFar(),
         onStep: (more) => {
           this.#steps.push(...more);
@@ -318,10 +292,18 @@ class Rounds {
     this.#steps = [];
   }
 
-  async #lengthenWarmups({ warmupSeconds, message }: StillCold) {
+  async #lengthenWarmups({ warmupSeconds, message, open }: StillCold) {
     this.#groups = withWarmups(this.#groups, warmupSeconds);
+    this.#open = open;
+    // The servers of another group are to be alone.
+    if (this.#groups.length > 1) await this.#stopOpen();
     // Earlier rounds had the same warm-up, and may have been cold from begin to end.
     if (this.#kept.length < minimumRounds) await this.#dropKept(message);
+  }
+
+  async #stopOpen() {
+    await Promise.all(this.#open.map((stage) => stage.stop()));
+    this.#open = [];
   }
 
   /** @throws UserError, which ends the run, after too many failures of a round */
@@ -334,13 +316,6 @@ class Rounds {
       throw new UserError(
         `round ${place} was disturbed or failed each of ${triesOfDisturbed} times, the last time: ${failure.message}`,
       );
-  }
-
-  /** Prints what the answers differ in, once. */
-  #sayAnswers() {
-    const lines = [...this.#answerLines(), ...this.#answerTable()];
-    for (const line of lines) if (!this.#printedAnswers.includes(line)) this.#events.say(line);
-    this.#printedAnswers = lines;
   }
 
   /** Loads every group once. @param place of the round among the kept ones, from 1, which decides the order */
@@ -368,7 +343,9 @@ class Rounds {
         });
       };
       onLoad(null);
-      const ofGroup = await this.#given.runGroup(group, index + 1, { ...attempt, onLoad });
+      const open = this.#open.length === 0 ? {} : { open: this.#open };
+      this.#open = [];
+      const ofGroup = await this.#given.runGroup(group, index + 1, { ...attempt, ...open, onLoad });
       for (const [variant, outcome] of ofGroup) {
         this.#outcomes.set(variant, outcome);
         this.#events.measured({ round: place, variant, outcome });

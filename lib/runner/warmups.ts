@@ -4,7 +4,7 @@ import { hasPaused } from '../analysis/phases.ts';
 import { total } from '../analysis/statistics.ts';
 import type { Phase } from '../result/result.ts';
 import { isAtRate, type Load } from '../scenario/load.ts';
-import { drawnBy, type Group, type KeptRound, type PlannedVariant } from './plan.ts';
+import { drawnBy, type Group, type KeptRound, type PlannedVariant, type Stage } from './plan.ts';
 
 /** A server that waits and used fewer cores had time left: what a response cost decided nothing. As in xk6-loadgen/engine/warmup.go. */
 const coresAtLimit = 0.5;
@@ -64,16 +64,27 @@ const timesLonger = 4;
 
 /**
  * Returns the next warm-up of a server at its limit that still got faster after its warm-up, if its length is the engine's to choose and it
- * can be longer; else undefined. @param phases of a round
+ * can be longer; else undefined. @param phases of a round @param servedSeconds of load before these
  * @returns seconds: the next length; before, after: CPU time per response in microseconds at the warm-up's end and in the window
  */
-export function longerWarmup(load: Load, phases: readonly Phase[]) {
+export function longerWarmup(load: Load, phases: readonly Phase[], servedSeconds = 0) {
   const costs = coldCosts(phases);
-  const { rps = 0, warmupSeconds: hadSeconds = 0 } = phases[0]?.continuous ?? {};
+  const { rps = 0, warmupSeconds = 0 } = phases[0]?.continuous ?? {};
+  const hadSeconds = servedSeconds + warmupSeconds;
   const most = load.warmupLimitSeconds ?? 0;
   if (costs === undefined || hadSeconds >= most) return undefined;
   if (phases[0]?.turns?.waits === true && rps * costs.before < 1e6 * coresAtLimit) return undefined;
   return { ...costs, hadSeconds, seconds: Math.min(most, timesLonger * hadSeconds) };
+}
+
+/** The stages of servers that have had a part of their new warm-up in an earlier try. @param group with the new warm-ups */
+export function goingOn(stages: readonly Stage[], { sides }: Group): Stage[] {
+  return stages.map((stage, side) => {
+    const { load } = sides[side] as PlannedVariant;
+    const { servedSeconds = 0, planned } = stage;
+    const warmupSeconds = Math.max(planned.load.warmupSeconds, load.warmupSeconds - servedSeconds);
+    return { ...stage, planned: { ...planned, load: { ...load, warmupSeconds } } };
+  });
 }
 
 /** Returns the groups with these warm-ups, in seconds by variant. */

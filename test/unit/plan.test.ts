@@ -12,8 +12,19 @@ import {
   serversOf,
   type PlanOptions,
 } from '../../lib/runner/make-plan.ts';
-import { orderOfRound, type Group, type Plan, type PlannedVariant } from '../../lib/runner/plan.ts';
-import { longerWarmup, withRandomWarmup, withSharedWarmup } from '../../lib/runner/warmups.ts';
+import {
+  orderOfRound,
+  type Group,
+  type Plan,
+  type PlannedVariant,
+  type Stage,
+} from '../../lib/runner/plan.ts';
+import {
+  goingOn,
+  longerWarmup,
+  withRandomWarmup,
+  withSharedWarmup,
+} from '../../lib/runner/warmups.ts';
 import {
   estimatedSeconds,
   expectedRounds,
@@ -208,6 +219,17 @@ test('a warm-up gets longer only for a server at its limit, and only as far as t
   // Others may have its core.
   expect(seconds(2000, 1, false)).toBe(4);
   expect([seconds(7000, 10), seconds(7000, 30)]).toEqual([30, undefined]);
+});
+
+test('a server that goes on has the rest of its longer warm-up, and no less than it had', () => {
+  const [planned, ...others] = planOf().variants as [PlannedVariant];
+  const stage = { planned, servedSeconds: 3 } as unknown as Stage;
+  const secondsOf = (warmupSeconds: number) => {
+    const longer = { ...planned, load: { ...planned.load, warmupSeconds } };
+    const [next] = goingOn([stage], { sides: [longer, ...others] });
+    return next?.planned.load.warmupSeconds;
+  };
+  expect([secondsOf(8), secondsOf(3)]).toEqual([5, planned.load.warmupSeconds]);
 });
 
 test.each<[string, Partial<Cores>, boolean]>([

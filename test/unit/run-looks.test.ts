@@ -2,6 +2,7 @@
 import { expect, onTestFinished, test, vi } from 'vitest';
 import type { PlanOptions } from '../../lib/runner/make-plan.ts';
 import { Disturbance, TurnsMeet, StillCold } from '../../lib/runner/failures.ts';
+import type { Stage } from '../../lib/runner/plan.ts';
 import { roundsOf, runOf } from '../fixtures/made-up-run.ts';
 import { latency } from '../fixtures/phase.ts';
 
@@ -74,6 +75,35 @@ test('a server that is still cold gets a longer warm-up; that does not count as 
   expect(other).toEqual([25.6, usual?.[1]]);
   expect(lines).toHaveLength(3);
   expect(result.warnings.join()).toContain('round 1 was dropped and repeated as round 2: cold');
+});
+
+test('servers that are still cold go on in the next try, or end where each server is to be alone', async () => {
+  const stop = vi.fn(async () => undefined);
+  const stages = [{ stop } as unknown as Stage];
+  const cold = new StillCold('cold', new Map([['workers', 4]]), stages);
+  const inTurns = await runOf([cold, ...clear], { rounds: 4 });
+  expect(inTurns.open.slice(0, 3)).toEqual([undefined, stages, undefined]);
+  expect(stop).not.toHaveBeenCalled();
+  const apart = new TurnsMeet('held back', new Set(['workers', 'open-file-cache']));
+  const alone = await runOf([apart, cold, ...clear], { rounds: 4 });
+  expect(alone.open.filter((some) => some !== undefined)).toEqual([]);
+  expect(stop).toHaveBeenCalledOnce();
+});
+
+test('servers that are still cold end with a run that ends before the next try', async () => {
+  const stop = vi.fn(async () => undefined);
+  const cold = new StillCold('cold', new Map());
+  let nowMs = 0;
+  vi.spyOn(performance, 'now').mockImplementation(() => nowMs);
+  onTestFinished(() => void vi.restoreAllMocks());
+  const open = () => {
+    nowMs = 3_600_000;
+    return [{ stop } as unknown as Stage];
+  };
+  Object.defineProperty(cold, 'open', { get: open });
+  const { result } = await runOf([...clear.slice(0, 4), cold], { rounds: 5, maxTimeSeconds: 60 });
+  expect(roundsOf(result)).toEqual([1, 2, 3, 4]);
+  expect(stop).toHaveBeenCalledOnce();
 });
 
 test.each<[string, [number, number], RegExp]>([
