@@ -263,6 +263,8 @@ export interface RunOptions extends Omit<ChildOptions, 'stdio'> {
   limit?: { seconds: number; message: string };
   /** Called with its process id once it runs. */
   started?: (pid: number) => void;
+  /** Called with each piece of what it writes on stderr. */
+  said?: (text: string) => void;
   /** Called when the command itself has ended. `run` waits on until all others that have its output open have ended too. */
   ended?: () => void;
 }
@@ -274,7 +276,16 @@ export type Finished = Awaited<ReturnType<typeof run>>;
 
 /** Runs a command to its end and returns its exit code and output. Rejects with `signal`'s reason or `limit`'s words. */
 export async function run(options: RunOptions) {
-  const { signal: abort, stopWith = 'SIGTERM', input, limit, started, ended, ...rest } = options;
+  const {
+    signal: abort,
+    stopWith = 'SIGTERM',
+    input,
+    limit,
+    started,
+    said,
+    ended,
+    ...rest
+  } = options;
   abort?.throwIfAborted();
   const child = await startChild({
     ...rest,
@@ -314,6 +325,7 @@ export async function run(options: RunOptions) {
         output[name] += text;
       else killEndless();
     });
+  if (said !== undefined) child.process.stderr?.on('data', said);
   const ends = Promise.all([child.exited, once(child.process, 'close')]).then(([exit]) => exit);
   const exit = await Promise.race([ends, hangs]);
   abort?.removeEventListener('abort', stop);

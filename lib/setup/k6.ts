@@ -140,10 +140,11 @@ async function programKind(path: string): Promise<string> {
 /** Bytes of each program by name, written once they are on the disk. */
 const sizesFile = 'sizes.json';
 
+/** Builds k6. @param moved see watchPackages */
+export type Build = (signal: AbortSignal, moved: (share: number) => void) => Promise<void>;
+
 /** Returns the path of k6, and a function to build it if it is missing. Throws UserError without Go, and if nothing may be built. */
-export async function lookForK6(
-  machine: Machine,
-): Promise<{ path: string; build?: (signal: AbortSignal) => Promise<void> }> {
+export async function lookForK6(machine: Machine): Promise<{ path: string; build?: Build }> {
   const packaged = await packagedK6(machine);
   if (packaged !== undefined) return { path: packaged };
   const go = await findGo(machine);
@@ -157,7 +158,7 @@ export async function lookForK6(
     );
   if (!isThere) {
     requireOwnCaches(go);
-    return { path, build: (signal) => build(machine, go, path, signal) };
+    return { path, build: (signal, moved) => build(machine, go, path, signal, moved) };
   }
   // The builds used last are kept. Another user cannot set the time.
   await utimes(path, new Date(), new Date()).catch(() => undefined);
@@ -260,30 +261,54 @@ export const quickFlags: readonly string[] = [
   ...notOptimised.map((packages) => `-gcflags=${packages}=-N -l -dwarf=false`),
 ];
 
+/** k6 with its modules: `go list -deps ./cmd/... | wc -l`. */
+const packages = 820;
+
+/** Returns a function that is given Go's words, and calls `moved` with the share of packages that Go has begun to compile, 0 to 1, in steps of 5 %. */
+function watchPackages(moved: (share: number) => void): (text: string) => void {
+  let [seen, told] = [0, 0];
+  return (text) => {
+    seen += text.split('\n').filter((line) => packageLine.test(line)).length;
+    const share = Math.min(0.95, Math.floor((20 * seen) / packages) / 20);
+    if (share > told) moved((told = share));
+  };
+}
+
+/** As go build -v names a package. */
+const packageLine = /^[\w./~-]+$/;
+
 /**
  * Builds k6 and delaylink into a folder.
  * @param what Go's path, the folders of the sources and of the programs, and Go's flags
  * @param env as goEnvironment
+ * @param moved see watchPackages
  * @returns Go's words if it fails
  */
 export async function compileK6(
   what: { go: string; sources: string; programs: string; flags: readonly string[] },
   env: NodeJS.ProcessEnv,
   signal?: AbortSignal,
+  moved: (share: number) => void = () => undefined,
 ): Promise<string | undefined> {
   const built = await run({
     command: what.go,
-    args: ['build', ...what.flags, '-o', `${what.programs}/`, './cmd/...'],
+    args: ['build', '-v', ...what.flags, '-o', `${what.programs}/`, './cmd/...'],
     cwd: what.sources,
     // Compilers live for seconds and have memory: fewer collections save a sixth of the time.
     env: { ...env, GOGC: '400' },
+    said: watchPackages(moved),
     ...present({ signal }),
   });
   return built.code === 0 ? undefined : cause(built.stderr);
 }
 
 /** Builds k6 and delaylink. Another process waits and uses the result. @throws UserError with Go's last line */
-function build(machine: Machine, go: Go, target: string, signal: AbortSignal): Promise<void> {
+function build(
+  machine: Machine,
+  go: Go,
+  target: string,
+  ...[signal, moved]: Parameters<Build>
+): Promise<void> {
   const cache = dirname(dirname(target));
   const another = 'name another folder in BAKEOFF_HOME';
   // Has Go's temporary files too. The next build removes an interrupted build.
@@ -299,7 +324,7 @@ function build(machine: Machine, go: Go, target: string, signal: AbortSignal): P
       const sources = machine.k6Sources;
       const env = { ...goEnvironment(machine.env), GOTMPDIR: unfinished };
       const what = { go: go.binary, sources, programs, flags: quickFlags };
-      const problem = await compileK6(what, env, signal);
+      const problem = await compileK6(what, env, signal, moved);
       if (problem !== undefined)
         throw new UserError(`k6 could not be built from ${sources}: ${problem}`);
       const k6 = join(programs, 'k6');
@@ -325,7 +350,7 @@ function build(machine: Machine, go: Go, target: string, signal: AbortSignal): P
 
 function cause(output: string): string {
   const lines = output.split('\n').map((line) => line.trim());
-  return causeLine(lines.filter((line) => line !== '')) ?? '';
+  return causeLine(lines.filter((line) => line !== '' && !packageLine.test(line))) ?? '';
 }
 
 async function removeOldBuilds(cache: string): Promise<void> {

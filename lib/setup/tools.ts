@@ -7,11 +7,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { foldersOf } from '../../bin/trust.mjs';
 import { UserError } from '../errors.ts';
 import { textOf } from '../files.ts';
-import { enumeration } from '../format.ts';
+import { enumeration, percent } from '../format.ts';
 import { withLock } from '../machine/locks.ts';
 import { lastLine, run, type Finished, withUserUmask } from '../process.ts';
 import { toItsEnd } from '../signals.ts';
-import { lookForK6 } from './k6.ts';
+import { lookForK6, type Build } from './k6.ts';
 import { type Machine, find, isExecutableFile, leftOutOfPath, thisMachine } from './machine.ts';
 import { fromCallersFolder } from './paths.ts';
 
@@ -37,13 +37,9 @@ export async function ensureTools<N extends ToolName>(
 
   const toInstall = looked.flatMap(({ install }) => install ?? []);
   const installed = toInstall.length === 0 ? [] : [aptInstall(toInstall, machine, signal)];
-  const built = looked.flatMap(({ build }) =>
-    build === undefined
-      ? []
-      : machine.progress.step('k6', 'building from xk6-loadgen/, once (a minute or two)', () =>
-          build(signal),
-        ),
-  );
+  const built = looked
+    .flatMap(({ build }) => build ?? [])
+    .map((build) => buildK6(build, machine, signal));
   valuesOrThrow(await Promise.allSettled([...installed, ...built]));
 
   const paths = {} as Record<N, string>;
@@ -56,6 +52,13 @@ export async function ensureTools<N extends ToolName>(
     paths[name] = path;
   }
   return paths;
+}
+
+function buildK6(build: Build, { progress }: Machine, signal: AbortSignal): Promise<void> {
+  const what = 'building from xk6-loadgen/, once';
+  return progress.step('k6', `${what} (a minute or two)`, (step) =>
+    build(signal, (share) => step.doing(`${what}: ${percent(share)} of its packages`)),
+  );
 }
 
 /** Returns the tools that are missing and that this user cannot install, each with a remedy. */

@@ -57,6 +57,14 @@ function k6Says(path: string) {
   return execFileSync('sh', ['-c', '"$0" 2>&1', path], { encoding: 'utf8' }).trim();
 }
 
+test('a build says how far it is, and why it failed', async () => {
+  const machine = goMachine();
+  const packages = 'example.com/package/v2\n'.repeat(82);
+  fakeBuild(machine, `echo '${packages}main.go:1:1: no such thing\n${packages}' >&2; exit 1`);
+  await expect(ensureTools(['k6'], machine)).rejects.toThrow(/: main.go:1:1: no such thing$/);
+  expect(machine.printed()).toMatch(/\nk6: building from .*: 20 % of its packages …\nk6: failed/);
+});
+
 test('k6 is built once, and again only when its sources change', async () => {
   const machine = goMachine();
   await expect(ensureTools(['k6'], { ...machine, mayInstall: false })).rejects.toThrow(
