@@ -93,7 +93,6 @@ export default defineConfig({
       project('rare-alone', {
         ...withServers,
         ...inOwnNetwork,
-        globalSetup: [inTests('tools.ts'), inTests('vegeta/modules.ts')],
         fileParallelism: false,
         sequence: { groupOrder: 2 },
       }),

@@ -1,7 +1,7 @@
 // The load engine as the bench runs it, beside the generators of lib/features/calibrate/peers.ts.
 import { loadgenWith, type Generator } from '../lib/features/calibrate/peers.ts';
 import type { CallOptions, LoadOptions } from '../lib/k6/load-plan.ts';
-import { instanceArguments } from '../lib/runner/generators.ts';
+import { instanceArguments } from '../lib/features/kubernetes/generators.ts';
 
 /** Two k6 processes start on one core within this time. */
 const startMs = 2000;

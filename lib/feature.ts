@@ -1,5 +1,5 @@
 // What can be taken out of bakeoff. The core asks the list in lib/features.ts. It names no feature itself, except in the formats of
-// result.json and of scenarios, in the help of --rounds and --generator-cpus, in advice on requests that have times or statuses of a log,
+// result.json and of scenarios, in the help of --rounds and --generator-cpus, in advice on requests that have statuses of a log,
 // in what it says of a network's delay and packets, and in the next step after --k6-script.
 import type { CurvePoint } from './analysis/curves.ts';
 import type { Given } from './cli/sides.ts';
@@ -97,10 +97,10 @@ export interface Feature {
    */
   sink?(flags: ReadonlyMap<string, string>): PlannedSink | undefined;
   /**
-   * Returns the machines that the flags ask for, to start servers or make the load; undefined: only this one. A run has those of the
-   * first feature. Throws UserError (exit code 2).
+   * Returns the machine that the flags ask for to start the servers; undefined: this one. A run has that of the first feature. Throws
+   * UserError (exit code 2).
    */
-  machines?(parsed: Pick<Arguments, 'flags' | 'lists'>): PlannedMachines | undefined;
+  machines?(parsed: Pick<Arguments, 'flags' | 'read'>): PlannedMachines | undefined;
   /** Says where a run's figures were sent. Its line is the last one below the table. */
   stored?(result: Result): Stored;
   /** Estimates how long afterRounds takes at a run of this plan and these flags, in seconds; 0 if it will not look. */

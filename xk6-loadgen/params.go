@@ -118,7 +118,6 @@ func mix(v sobek.Value) (mix []engine.Request, err error) {
 			Headers              headers
 			BodyBase64           []byte
 			Weight, Status       int
-			AtMs                 []float64
 		}
 		decoder := json.NewDecoder(bytes.NewReader(line))
 		decoder.DisallowUnknownFields()
@@ -129,12 +128,8 @@ func mix(v sobek.Value) (mix []engine.Request, err error) {
 		if request.Body != "" {
 			body = []byte(request.Body)
 		}
-		at := []time.Duration(nil)
-		for _, ms := range request.AtMs {
-			at = append(at, time.Duration(ms*float64(time.Millisecond)))
-		}
 		mix = append(mix, engine.Request{
-			Target: request.Target, Method: request.Method, Headers: request.Headers, Body: body, Weight: request.Weight, Status: request.Status, At: at,
+			Target: request.Target, Method: request.Method, Headers: request.Headers, Body: body, Weight: request.Weight, Status: request.Status,
 		})
 	}
 	if len(mix) == 0 {

@@ -5,8 +5,7 @@ import type { OneSided } from './one-sided.ts';
 /** Why there is no verdict, with the variant `name` that is the reason. */
 export type Obstacle =
   | { kind: 'publishedOnly' | 'oneRate' | 'otherFiles' | 'sameSetup' }
-  /** `inLog`: the loads are the requests of a log at their own times. */
-  | { kind: 'noFigures'; metric: Metric; inLog: boolean }
+  | { kind: 'noFigures'; metric: Metric }
   /** `by`: another side, or '' for another program. */
   | { kind: 'alsoLoaded'; name: string; by: string }
   | { kind: 'otherCpus'; name: string; cpus: number[] }

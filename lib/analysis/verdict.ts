@@ -307,8 +307,6 @@ function judge(metric: Metric, logs: readonly number[], alpha: number, sameWithi
   return verdictOf(gains, alpha, sameWithin);
 }
 
-const isLogged = ({ load }: Contender): boolean => load['arrivals'] === 'logged';
-
 const rateIsSet = ({ load }: Contender): boolean => load.rate !== undefined;
 
 /** The files of a page that a latency is of. */
@@ -329,8 +327,7 @@ function obstacle(pair: Pair, metric: Metric, { serverCores, control }: Rules): 
   const { baseline, variant, needsServerCores } = pair;
   const both = [baseline, variant];
   const ofLatency = isLatency(metric);
-  const inLog = both.some(isLogged);
-  if (figuresOf(pair, 'rps') === null) return { kind: 'noFigures', metric: 'rps', inLog };
+  if (figuresOf(pair, 'rps') === null) return { kind: 'noFigures', metric: 'rps' };
   if (ofLatency && rateIsSet(baseline) !== rateIsSet(variant)) return { kind: 'oneRate' };
   if (ofLatency && filesOf(baseline) !== filesOf(variant)) return { kind: 'otherFiles' };
   for (const { name, rounds } of both) {
@@ -349,7 +346,7 @@ function obstacle(pair: Pair, metric: Metric, { serverCores, control }: Rules): 
   const stalled = both.find((side) => shareStalled(side) > mostStalled);
   if (ofLatency && stalled !== undefined)
     return { kind: 'stalled', name: stalled.name, share: shareStalled(stalled) };
-  if (figuresOf(pair, metric) === null) return { kind: 'noFigures', metric, inLog };
+  if (figuresOf(pair, metric) === null) return { kind: 'noFigures', metric };
   const disturbance = oneSided(baseline, variant);
   if (disturbance !== undefined && isDoubtful(disturbance, metric, roughly(pair, metric)))
     return { kind: 'oneSided', disturbance };

@@ -42,6 +42,12 @@ export interface Flag {
   inScripts?: true;
 }
 
+/** What to use instead of a flag that is gone. A flag stays here for one release. */
+const goneFlags: ReadonlyMap<string, string> = new Map([
+  ['generator-host', 'this machine makes the load, or with k8s several of a cluster'],
+  ['pace', "a log's requests come by their shares: give a rate in --load"],
+]);
+
 /** Every command takes it; `main` removes it from the arguments. */
 export const noInstall = {
   'no-install': {
@@ -78,6 +84,8 @@ export function readArguments(args: readonly string[], known: Readonly<Record<st
     const { name, rawName, value } = token;
     const flag = Object.hasOwn(known, name) ? known[name] : undefined;
     if (flag === undefined) {
+      const instead = goneFlags.get(name);
+      if (instead !== undefined) throw usageError(`${rawName} is gone: ${instead}`);
       const all = Object.keys(known).map((flagName) => `--${flagName}`);
       throw unknownWord('flag', rawName, all);
     }

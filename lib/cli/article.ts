@@ -49,7 +49,7 @@ export async function runArticle(article: Article, options: ScenarioOptions): Pr
         together: scenarios.length,
       };
       const possible =
-        options.machines?.areServersAway === true
+        options.machines !== undefined
           ? undefined
           : await possibleVariants(scenario, findVariants(scenario), () => true);
       if (possible !== undefined) {

@@ -111,7 +111,7 @@ export type Asked = Awaited<ReturnType<typeof readAsked>>;
 
 interface ReadPages {
   /** `flag` names them. */
-  pages?: AskedPages & Pick<AskedRequests, 'timed'> & { flag: string };
+  pages?: AskedPages & { flag: string };
   /** What the check before the load has to know of them. */
   recorded?: Pick<AskedRequests, 'record' | 'acceptsDifferences'>;
   notes: readonly string[];

@@ -188,7 +188,7 @@ export function readRunOptions({ flags, lists, read }: Arguments) {
     examined: 'all' as 'all' | 'decided' | 'none',
     sink: sinkOf(flags),
     /** They start the servers or make the load; undefined: this machine does both. */
-    machines: firstOf(features, ({ machines }) => machines?.({ flags, lists })),
+    machines: firstOf(features, ({ machines }) => machines?.({ flags, read })),
     out: fromCallersFolder(flags.get('out') ?? 'results'),
     json: flags.has('json'),
     /** Hosts beyond this machine that may be loaded. */

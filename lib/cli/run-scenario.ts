@@ -66,7 +66,7 @@ export async function runScenario(
 ): Promise<number> {
   const variants = findVariants(scenario, asked.variants);
   const possible =
-    asked.machines?.areServersAway === true
+    asked.machines !== undefined
       ? undefined
       : await possibleVariants(scenario, variants, (tool) => tool === 'openssl');
   if (possible !== undefined) {
@@ -76,7 +76,7 @@ export async function runScenario(
   const enclosure = firstOf(variants, (variant) => enclosureOf(scenario, variant));
   if (asked.machines !== undefined && enclosure !== undefined)
     throw usageError(
-      `${scenario.name} has ${enclosure.name}, made on one machine only: leave ${asked.machines.flags} out`,
+      `${scenario.name} has ${enclosure.name}, made on one machine only: leave ${asked.machines.flag} out`,
     );
   const kinds = variants.flatMap(({ server }) => (typeof server === 'string' ? [] : [server.name]));
   return withRun(asked, kinds, scenario, async (run) => {

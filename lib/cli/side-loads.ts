@@ -6,7 +6,7 @@ import type { LoadProfile, Page, ServerSpec } from '../scenario/model.ts';
 import { defaultPort, type AskedPages } from '../scenario/pages.ts';
 import type { Listen } from '../servers/index.ts';
 import { fromCallersFolder } from '../setup/paths.ts';
-import { generatorCores, type Cores } from '../machine/cores.ts';
+import type { Cores } from '../machine/cores.ts';
 import { hasStreams, isHttp2, protocolName } from '../scenario/load.ts';
 import { readLoadLine, type LoadLine } from '../scenario/load/generators.ts';
 import type { Given } from './sides.ts';
@@ -25,7 +25,7 @@ export interface Side extends Given {
 export function sidesOf(
   given: readonly Given[],
   asked: Asked,
-  cores: Pick<Cores, 'generatorCpus' | 'generatorHosts'>,
+  { generatorCpus }: Pick<Cores, 'generatorCpus'>,
 ): Side[] {
   const paths = new Set<string>();
   for (const { source } of given)
@@ -41,7 +41,7 @@ export function sidesOf(
     return { side: { ...side, listen }, line, wish: { ...wish, ...present({ host }) } };
   });
   const streams = wished.every(({ side }) => prefersHttp2(side)) ? 10 : 1;
-  const threads = Math.min(generatorCores(cores), 100);
+  const threads = Math.min(generatorCpus.length, 100);
   return wished.map(({ side, line, wish: { path, host, requests } }): Side => {
     const usual = prefersHttp2(side)
       ? `h2load -c 100 -m ${streams} -t ${threads} -D 10`
@@ -56,14 +56,13 @@ export function sidesOf(
   });
 }
 
-/** The load with the request's own flags, and with the times of its requests. Throws UserError (exit code 2) if they do not fit. */
-function asAsked(line: LoadProfile, { request, pages, h3 }: Asked): LoadProfile {
+/** The load with the request's own flags. Throws UserError (exit code 2) if they do not fit. */
+function asAsked(line: LoadProfile, { request, h3 }: Asked): LoadProfile {
   let load: LoadProfile = line;
   if (h3 && line.protocol !== 'h3')
     load = { ...line, protocol: 'h3', command: `${line.command} --h3` };
   const command = request === undefined ? load.command : `${load.command} ${request.shown}`;
-  const made = { ...load, ...request?.of(load), command };
-  return pages?.timed?.(made) ?? made;
+  return { ...load, ...request?.of(load), command };
 }
 
 /** What is asked for; `flag` says so. */

@@ -132,11 +132,9 @@ export interface LoadPlan {
   pauseSeconds?: number;
   /** The number of k6 that make the load together, each its segment. Absent: 1. */
   instances?: number;
-  /** The first phase's begin, milliseconds since 1970. Absent, and for a load in steps: at once. */
-  startAtMs?: number;
   /** load.json is the whole plan, with credentials and bodies. */
   keepSecrets?: true;
-  /** Instead of `startAtMs`: the database in which instances agree on the begin and leave their results. */
+  /** The database in which instances agree on the first phase's begin and leave their results. Absent: it begins at once. */
   meetAt?: Meeting;
   /** The phase is a step, which the script of a feature (SteppedLoad) repeats at each side's own rate. What that takes. */
   steps?: unknown;

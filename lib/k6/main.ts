@@ -24,12 +24,11 @@ function runPhases(): void {
   const met = orAbort(() =>
     plan.meetAt === undefined ? undefined : meet(plan.meetAt, plan, segmentBegins()),
   );
-  const startAtMs = met?.beginsAtMs ?? plan.startAtMs;
   for (const [index, phase] of phases.entries()) {
     if (index > 0 && pauseSeconds > 0) sleep(pauseSeconds);
     console.log(phaseBeginsLine);
     const call: CallOptions = { segmented: instances > 1 };
-    if (index === 0 && startAtMs !== undefined) call.startAt = startAtMs;
+    if (index === 0 && met !== undefined) call.startAt = met.beginsAtMs;
     const warmUps = index === 0 ? warmedUp(phase, plan.warmUps ?? []) : [];
     const outcome: PhaseOutcome = { results: loadgen.alternate({ ...phase, ...call }) };
     for (const { side, result } of warmUps) addWarmUp(outcome.results[side] as LoadResult, result);

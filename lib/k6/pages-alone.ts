@@ -20,18 +20,10 @@ export function addAlone(
 
 /** A side's load with one request at a time, each page as soon as the one before is answered. */
 function aloneOptions(
-  {
-    rate: _,
-    arrivals: __,
-    requests: ___,
-    buckets: ____,
-    together: _____,
-    mix,
-    ...side
-  }: SideOptions,
+  { rate: _, arrivals: __, requests: ___, buckets: ____, together: _____, ...side }: SideOptions,
   seconds: number,
 ): SideOptions {
-  const alone: SideOptions = {
+  return {
     ...side,
     connections: 1,
     streams: 1,
@@ -39,6 +31,4 @@ function aloneOptions(
     warmup: '100ms',
     duration: `${seconds}s`,
   };
-  if (typeof mix === 'string') alone.mix = mix.replace(/,"atMs":\[[^\]]*\]/g, '');
-  return alone;
 }

@@ -14,25 +14,14 @@ export interface Cores {
   generatorCpus: number[];
   /** The host of the server's cores, as the user named it; absent: this machine. */
   serverHost?: string;
-  /**
-   * Generator hosts as named by the user; without them, `generatorCpus` make the load. `overheadSeconds`: per load, if not the
-   * usual one.
-   */
-  generatorHosts?: { names: readonly string[]; coresEach: number; overheadSeconds?: number };
-  /** The hard limits of open files on other hosts; absent: this machine's. */
-  serverFiles?: FileLimit;
-  generatorFiles?: FileLimit;
+  /** In a cluster: the cores of all generators, instead of `generatorCpus`, and the time that a load takes beyond its own. */
+  generators?: { cores: number; overheadSeconds: number };
+  /** The hard limit of open files on the server's host; absent: this machine's. */
+  serverFiles?: { host: string; most: number };
 }
 
-interface FileLimit {
-  host: string;
-  most: number;
-}
-
-export function generatorCores(cores: Pick<Cores, 'generatorCpus' | 'generatorHosts'>): number {
-  const { generatorCpus, generatorHosts } = cores;
-  if (generatorHosts === undefined) return generatorCpus.length;
-  return generatorHosts.names.length * generatorHosts.coresEach;
+export function generatorCores(cores: Pick<Cores, 'generatorCpus' | 'generators'>): number {
+  return cores.generators?.cores ?? cores.generatorCpus.length;
 }
 
 /** Whether server and generator run on the same cores. They share all cores or none. */

@@ -162,7 +162,6 @@ export function loadText(
     requests > 0 && requests !== profile.requests && `${whole(requests)} requests`,
     together && `pages of ${streams} files`,
     arrivals === 'poisson' && 'Poisson arrivals',
-    arrivals === 'logged' && `${whole(requests)} requests at the log's times`,
   ].filter(Boolean);
   return differences.length === 0 ? command : `${command} (here ${differences.join(', ')})`;
 }

@@ -12,8 +12,6 @@ interface MetricWords extends Pick<
 > {
   /** An effect is told as a share of this: "22 % of the CPU". */
   shareOf?: string;
-  /** Why the requests of a log at their own times have no verdict without figures; absent: `missing`. */
-  missingInLog?: string;
   /** What it is of a server, if it is known only of those that bakeoff starts. */
   ofProcesses?: string;
 }
@@ -24,14 +22,12 @@ const speed: Pick<MetricWords, 'verdicts' | 'ends'> = {
 };
 
 function percentile(metric: LatencyMetric): MetricWords {
-  const needed = `${metric} needs ${whole(responsesNeeded[metric])} responses in each round`;
   return {
     ...speed,
     name: metric,
     axis: `${metric}, ms`,
     text: short,
-    missing: `${needed}: give it a longer --duration`,
-    missingInLog: `${needed}: the log has too few for its pace`,
+    missing: `${metric} needs ${whole(responsesNeeded[metric])} responses in each round: give it a longer --duration`,
   };
 }
 

@@ -41,10 +41,8 @@ function obstacleText(obstacle: Obstacle): string {
       return 'their latencies are of pages with different numbers of files';
     case 'sameSetup':
       return 'the same config and load here';
-    case 'noFigures': {
-      const { missing, missingInLog = missing } = metricWords[obstacle.metric];
-      return obstacle.inLog ? missingInLog : missing;
-    }
+    case 'noFigures':
+      return metricWords[obstacle.metric].missing;
     case 'alsoLoaded':
       return `${strangerText(obstacle.by)} had connections to ${obstacle.name} too`;
     case 'otherCpus':

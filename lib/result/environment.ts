@@ -33,16 +33,6 @@ const serverHost = open({
 export type ServerHostFacts = v.InferOutput<typeof serverHost>;
 export type LinkFigures = Pick<ServerHostFacts, 'roundTripMs' | 'bytesPerSecond'>;
 
-/** Without link figures, no port of it was reached from here. `cores`: CPUs that it may use. */
-const generatorHost = open({
-  ...each(['name', 'address', 'architecture', 'cpuModel', 'kernel'], text),
-  cores: count,
-  memoryBytes: count,
-  roundTripMs: optional(roundTripMs),
-  bytesPerSecond: optional(figure),
-});
-export type GeneratorHostFacts = v.InferOutput<typeof generatorHost>;
-
 const cluster = open({
   /** `name` is kubectl's context; the server's node and its system in round 1 are '' if unknown. */
   ...each(['name', 'serverNode', 'serverSystem'], text),
@@ -65,8 +55,8 @@ export const environmentForm = open({
   versions: v.record(text, text, 'has to be an object'),
   /** The host of the servers, if not this machine. */
   serverHost: optional(serverHost),
-  /** The hosts of the generators, if not this machine. */
-  generatorHosts: optional(list(generatorHost)),
+  /** The hosts of the generators, if not this machine: no run of this bakeoff has them. */
+  generatorHosts: optional(list(open({ name: text, cores: count }))),
   /** Where both are, if in a cluster: `serverCpus` then are the cores of each server. */
   cluster: optional(cluster),
 });

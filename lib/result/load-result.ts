@@ -223,9 +223,3 @@ export const wireNames = [
   'wireBytesOut',
   'wireBytesIn',
 ] as const;
-
-/** A side's result from k6 on another host. */
-export const resultFromHost = open({
-  ...loadFields,
-  wire: optional(open(each(wireNames, figure))),
-});

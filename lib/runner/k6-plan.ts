@@ -175,14 +175,13 @@ function tlsOptions({ tls }: Load, { host }: Page): LoadOptions['tls'] {
   return { insecureSkipVerify: true, ...tls, ...present({ serverName: serverNameOf(host) }) };
 }
 
-/** When requests start, and how long they do. A log's requests have their times; their load lasts as long as the log's piece. */
+/** When requests start, and how long they do. */
 function paceAndLength({
   rate,
   arrivals,
   requests = 0,
   durationSeconds,
 }: Load): Pick<LoadOptions, 'rate' | 'arrivals' | 'requests' | 'duration'> {
-  if (arrivals === 'logged') return { duration: goDuration(requests / (rate ?? 0)) };
   const pace = present({ rate, arrivals });
   if (durationSeconds !== undefined) return { ...pace, duration: goDuration(durationSeconds) };
   return { ...pace, requests };

@@ -23,7 +23,6 @@ import { inOneLine, messageOf } from '../errors.ts';
 import { ifThere, textOf } from '../files.ts';
 import { whole } from '../format.ts';
 import { keptLoad, shownUrl } from '../secrets.ts';
-import type { K6Load, RunningK6 } from './machines.ts';
 import { RoundFailure } from './failures.ts';
 import type { SampleOutput } from './plan.ts';
 
@@ -66,7 +65,22 @@ export async function bundledForK6(
   return outputFiles[0]?.text ?? '';
 }
 
-export interface K6Options extends K6Load {
+export interface RunningK6 {
+  pid: number;
+  /** Settles when k6 has ended. */
+  exited: Promise<unknown>;
+  /** See Child.stop. */
+  stop(graceMs?: number): Promise<void>;
+  files: ReturnType<typeof k6Files>;
+  /** Outcomes of the phases, once k6 has ended: as outcomesOf. */
+  results(): Promise<PhaseOutcome[]>;
+}
+
+export interface K6Options {
+  script: string;
+  /** An existing folder for all that k6 writes. */
+  folder: string;
+  loadPlan: LoadPlan;
   binary: string;
   cpus: readonly number[];
   /** See ChildOptions. */
@@ -118,11 +132,7 @@ export async function startK6(options: K6Options): Promise<RunningK6> {
 }
 
 /** k6's arguments; `more` come last and override the others. */
-export function k6Arguments(
-  files: RunningK6['files'],
-  script: string,
-  more: readonly string[],
-): string[] {
+function k6Arguments(files: RunningK6['files'], script: string, more: readonly string[]): string[] {
   return [
     'run',
     '--quiet',
@@ -157,7 +167,7 @@ export function ownVariables(loadPlan: LoadPlan): Record<string, string> {
 }
 
 /** The plan without process ids and, unless the person asks for them, without credentials and bodies. */
-export function forKeeps(plan: LoadPlan): LoadPlan {
+function forKeeps(plan: LoadPlan): LoadPlan {
   const shown = ({ cpuOf: _cpuOf, ...side }: SideOptions): SideOptions => ({
     ...(plan.keepSecrets
       ? side
@@ -216,13 +226,13 @@ const noAnswer =
   /^GoError: loadgen\.alternate: (?:sides\[(?<place>\d+)\]: )?(?<reason>no request was answered.*)/;
 
 /**
- * Reads the outcomes of the phases from k6's folder. @param plan absent where the folder has no record
+ * Reads the outcomes of the phases from k6's folder.
  * @throws Error with k6's error, or its last line, or how far the load came, if some are missing or it failed
  */
 export async function outcomesOf(
   { code, signal }: { code: number | null; signal: string | null },
   folder: string,
-  plan?: LoadPlan,
+  plan: LoadPlan,
 ): Promise<PhaseOutcome[]> {
   const files = k6Files(folder);
   // The last line may be incomplete.
@@ -234,7 +244,7 @@ export async function outcomesOf(
   const error = lines.find((line) => scriptError.test(line));
   const { place = 0, reason } = noAnswer.exec(error ?? '')?.groups ?? {};
   if (reason !== undefined) {
-    const name = plan?.phases[0]?.sides[Number(place)]?.tags?.['variant'];
+    const name = plan.phases[0]?.sides[Number(place)]?.tags?.['variant'];
     throw new Error(inOneLine(name === undefined ? reason : `${name}: ${reason}`));
   }
   // Its own limit is no failure for k6.
@@ -246,9 +256,7 @@ export async function outcomesOf(
 }
 
 /** How far a load came that k6 ended at its limit, by its record. */
-function overran(record: string, plan?: LoadPlan): string {
-  if (plan === undefined) return 'the load did not end in time';
-  const { maxDurationSeconds, phases } = plan;
+function overran(record: string, { maxDurationSeconds, phases }: LoadPlan): string {
   const points = textOf(record).split('\n').flatMap(pointsIn);
   const progress = (phases[0]?.sides ?? []).map(({ requests, tags = {} }) => {
     const sidePoints = points.filter(({ variant }) => variant === tags['variant']);
@@ -295,7 +303,7 @@ function outcomesIn(lines: readonly string[]): PhaseOutcome[] {
     .map((line) => JSON.parse(line.slice(phaseLinePrefix.length), plain) as PhaseOutcome);
 }
 
-/** Texts of servers, and of k6 on other hosts, appear in messages and tables. */
+/** Texts of servers appear in messages and tables. */
 function plain(_key: string, value: unknown): unknown {
   return typeof value === 'string' ? inOneLine(value) : value;
 }

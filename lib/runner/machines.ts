@@ -1,5 +1,4 @@
-// The machines of a run, which start its servers and make its load: this one, unless a feature plans others by the flags.
-import type { k6Files, LoadPlan, PhaseOutcome } from '../k6/load-plan.ts';
+// The machine that starts a run's servers: this one, unless a feature plans another by the flags. The load is made here.
 import { divideCores, type AskedCores, type Cores } from '../machine/cores.ts';
 import { readProcessors } from '../machine/processors.ts';
 import { byName } from '../present.ts';
@@ -9,13 +8,11 @@ import { versionsOf } from '../servers/build.ts';
 import { startServer, type RunningServer, type StartOptions } from '../servers/index.ts';
 import type { ToolName } from '../setup/tools.ts';
 
-/** Machines that the flags ask for. */
+/** Another machine for the servers, which may have programs that this one lacks. */
 export interface PlannedMachines {
-  /** The flags, for messages. */
-  flags: string;
-  /** Servers start on another machine, which may have programs that this one lacks. */
-  areServersAway: boolean;
-  /** Connects to them. Throws UserError if they cannot be used. */
+  /** The flag that asks for it, for messages. */
+  flag: string;
+  /** Connects to it. Throws UserError if it cannot be used. */
   open(run: MachinesFor): Promise<Machines>;
 }
 
@@ -32,8 +29,8 @@ export interface Machines extends MachinesInUse {
   /** Returns those of the servers' programs that this machine must have. */
   neededLocally(servers: readonly ServerName[]): readonly ServerName[];
   /**
-   * Gets the programs of the servers, and k6 to where the load is made.
-   * @param localBinaries programs of this machine: k6, and what neededLocally returned
+   * Gets the programs of the servers.
+   * @param localBinaries programs of this machine: what neededLocally returned
    * @throws UserError, or the signal's reason
    */
   tools(
@@ -41,8 +38,8 @@ export interface Machines extends MachinesInUse {
     localBinaries: Readonly<Record<ToolName, string>>,
     signal: AbortSignal,
   ): Promise<ServerTools>;
-  /** Returns the facts of other machines for the result. Throws UserError if the load does not reach the servers. */
-  facts(): Promise<Pick<Environment, 'serverHost' | 'generatorHosts'>>;
+  /** Returns the facts of another machine for the result. Throws UserError if the load does not reach the servers. */
+  facts(): Promise<Pick<Environment, 'serverHost'>>;
   /** Never throws. */
   close(): Promise<void>;
 }
@@ -51,30 +48,8 @@ export interface Machines extends MachinesInUse {
 export interface MachinesInUse {
   /** See startServer. */
   start(spec: ServerSpec, options: StartOptions): Promise<RunningServer>;
-  /** Starts a k6 elsewhere, whose samples come with its record after the load. Absent: this machine makes the load. */
-  startLoad?(load: K6Load): Promise<RunningK6>;
-  /** Says why a machine cannot be used any more; undefined while all can. */
+  /** Says why the machine cannot be used any more; undefined while it can. */
   lost(): string | undefined;
-}
-
-/** A load that k6 makes. */
-export interface K6Load {
-  script: string;
-  /** An existing folder for all that k6 writes. */
-  folder: string;
-  loadPlan: LoadPlan;
-}
-
-export interface RunningK6 {
-  /** Undefined on other hosts. */
-  pid: number | undefined;
-  /** Settles when k6 has ended, or a part that the others need. */
-  exited: Promise<unknown>;
-  /** See Child.stop. */
-  stop(graceMs?: number): Promise<void>;
-  files: ReturnType<typeof k6Files>;
-  /** Outcomes of the phases, once k6 has ended: as outcomesOf. */
-  results(): Promise<PhaseOutcome[]>;
 }
 
 export interface ServerTools {
@@ -83,13 +58,13 @@ export interface ServerTools {
   versions: Readonly<Record<string, string>>;
 }
 
-/** This machine, for servers and load. */
+/** This machine. */
 export const localMachines: MachinesInUse = {
   start: startServer,
   lost: () => undefined,
 };
 
-/** Plans servers and load on this machine. */
+/** Plans the servers on this machine. */
 export const onlyThisMachine: Pick<PlannedMachines, 'open'> = {
   async open({ asked, scenario }) {
     return {

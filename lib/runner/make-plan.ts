@@ -14,13 +14,7 @@ import { warning } from '../report/warnings/run.ts';
 import type { Metric } from '../result/result.ts';
 import { serverMetricNames, type ServerMetric } from '../result/server-metrics.ts';
 import { latencyMetrics } from '../scenario/latency-metrics.ts';
-import {
-  isAtRate,
-  isCounted,
-  secondsFor,
-  warmsUpApart,
-  type FitOptions,
-} from '../scenario/load.ts';
+import { isAtRate, isCounted, secondsFor, type FitOptions } from '../scenario/load.ts';
 import type { Scenario, ServerName, ServerSpec, Variant } from '../scenario/model.ts';
 import {
   baselineName,
@@ -36,7 +30,6 @@ import {
   isInTurns,
   otherFiles,
   plannedVariant,
-  type Group,
   type GroupLimits,
   type Plan,
   type PlanDraft,
@@ -79,7 +72,7 @@ export function makePlan(
   cores: Cores,
   options: PlanOptions,
   limits: GroupLimits = {
-    files: cores.generatorFiles?.most ?? hardFilesLimit(),
+    files: hardFilesLimit(),
     memoryBytes: os.freemem(),
   },
 ): PlanDraft {
@@ -93,7 +86,7 @@ export function makePlan(
   const isTimed = [metric, ...(alsoAsked ?? [])].includes('startup');
   const planned: PlanDraft = {
     ...subject,
-    groups: groupsOn(cores, scenario, variants, limits),
+    groups: groupsOf(scenario, variants, limits),
     variants,
     cores,
     looks,
@@ -140,7 +133,6 @@ function plannedVariants(
   options: PlanOptions,
 ): PlannedVariant[] {
   const { quick, exact, durationSeconds, warmupSeconds, arrivals } = options;
-  const hosts = hostsOf(cores);
   const runnable = shown.filter(isRunnable);
   // Configs are of nginx, h2o and nghttpd, which answer the first request as the last.
   const isUnknown = options.atAddresses || runnable.some(({ server }) => !isConfigured(server));
@@ -149,7 +141,7 @@ function plannedVariants(
     sharesCores: sharesCores(cores),
     exact,
     quick,
-    mayBeCold: isUnknown && hosts === 1 && !exact,
+    mayBeCold: isUnknown && !exact,
     responses: responsesFor(options) / (scenario.phases?.count ?? 1),
     ...present({ durationSeconds, warmupSeconds, arrivals, step: stepped?.step }),
   };
@@ -157,21 +149,8 @@ function plannedVariants(
     const enclosure = enclosureOf(scenario, variant);
     const inTurns = isInTurns(scenario, { enclosure });
     const load = fitVariantLoad(scenario, variant, { ...fit, inTurns });
-    // Each host gets the same number of threads.
-    const threads = hosts * Math.max(1, Math.floor(load.threads / hosts));
-    return plannedVariant(scenario, variant, { ...load, threads }, enclosure);
+    return plannedVariant(scenario, variant, load, enclosure);
   });
-}
-
-/** Returns the groups of a round. Several hosts would end their turns at different times, so that no variants take turns. */
-function groupsOn(
-  cores: Cores,
-  scenario: Scenario,
-  variants: readonly PlannedVariant[],
-  limits: GroupLimits,
-): Group[] {
-  if (hostsOf(cores) > 1) return variants.map((planned) => ({ sides: [planned] }));
-  return groupsOf(scenario, variants, limits);
 }
 
 /** Returns the variant's enclosure; undefined on loopback. @throws UserError (exit code 2) for a network, if no feature makes one */
@@ -192,7 +171,6 @@ function requirePossible(draft: PlanDraft, { arrivals, failIf }: PlanOptions): v
     refuse(
       `--arrivals ${arrivals}: are those of a rate, and no load has one: give one such as --load 'vegeta attack -rate=1000 -duration=10s'`,
     );
-  requireWarmups(draft);
   if (failIf !== undefined) requireVerdict(draft, failIf);
 }
 
@@ -216,14 +194,10 @@ export function fewAnswersLines(plan: PlanDraft): string[] {
   const requests = few.map(({ load: { requests = 0 } }) => requests * phases);
   const rates = few.map(({ load: { rate = 1 } }) => rate);
   const seconds = Math.ceil(secondsFor(needed, Math.min(...rates)) / phases);
-  const longer =
-    first.load.arrivals === 'logged'
-      ? 'replay more of the log (--duration), replay it faster (--pace 10x), or leave --pace out'
-      : `give a --duration of ${seconds} s`;
   const mayBeP50 = metric !== 'p50' && Math.min(...requests) >= responsesNeeded.p50;
   const other = !mayBeP50 ? '' : `, or --metric p50, which needs ${responsesNeeded.p50}`;
   return [
-    `No verdict is possible on ${sides}: ${metric} needs ${whole(needed)} responses in each round, and there are ${rangeText(requests)} requests: ${longer}${other}.`,
+    `No verdict is possible on ${sides}: ${metric} needs ${whole(needed)} responses in each round, and there are ${rangeText(requests)} requests: give a --duration of ${seconds} s${other}.`,
   ];
 }
 
@@ -296,13 +270,9 @@ function refuse(why: string): never {
   throw new UserError(why, 2);
 }
 
-function hostsOf({ generatorHosts }: Cores): number {
-  return generatorHosts?.names.length ?? 1;
-}
-
 function requireOpenFiles(
   { variant: { name, server }, load: { connections } }: PlannedVariant,
-  { serverFiles, generatorFiles }: Cores,
+  { serverFiles }: Cores,
   { files }: GroupLimits,
 ): void {
   const needed = connections + otherFiles;
@@ -319,7 +289,6 @@ function requireOpenFiles(
     needed,
     files,
     `${name}: ${connections} connections of the load generator need ${needed} open files`,
-    generatorFiles?.host,
   );
 }
 
@@ -391,16 +360,6 @@ export function coldNotes({ variants }: Pick<PlanDraft, 'variants'>): string[] {
   );
   if (cold.length === 0) return [];
   return [warning.withoutWarmup(enumeration(cold.map(({ variant }) => variant.name)))];
-}
-
-/** Several hosts agree on the begin of one load, and not on one before it: refuses warm-ups that are loads of their own. */
-function requireWarmups({ variants, cores }: PlanDraft): void {
-  const hosts = hostsOf(cores);
-  const apart = variants.find(({ load }) => warmsUpApart(load));
-  if (hosts > 1 && apart !== undefined)
-    refuse(
-      `--warmup: ${apart.variant.name} counts its requests, and ${hosts} generators make no load before that: add --duration, or leave --warmup out`,
-    );
 }
 
 function requireVerdict(draft: PlanDraft, { gates = [] }: FailIf): void {

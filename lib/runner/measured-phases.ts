@@ -37,7 +37,7 @@ export function phasesOf(
   const { alsoLoadedBy, otherCpus } = measurement;
   const counts: NoiseCores = {
     server: cores.serverCpus.length,
-    generator: cores.generatorHosts === undefined ? cores.generatorCpus.length : 0,
+    generator: cores.generatorCpus.length,
     shared: sharesCores(cores),
     interruptsApart: isRemote(server) ? undefined : interruptsApart(),
     hasUpstreams: server.upstreams.length > 0,

@@ -160,9 +160,8 @@ export function valueAt<S extends { atMs: number }>(
 const tickError = 0.02;
 
 export interface NoiseCores {
-  /** Number of cores. */
+  /** Numbers of cores. */
   server: number;
-  /** 0 if other hosts make the load. */
   generator: number;
   /** Both sides use the same cores. */
   shared: boolean;
@@ -195,8 +194,7 @@ export function noiseBetween(
   const seconds = (toMs - fromMs) / 1000;
   const between = (of: (sample: UsageSample) => number) =>
     valueAt(samples, toMs, of) - valueAt(samples, fromMs, of);
-  const share = (part: number, count: number) =>
-    count === 0 ? 0 : Math.min(1, Math.max(0, part / (seconds * count)));
+  const share = (part: number, count: number) => Math.min(1, Math.max(0, part / (seconds * count)));
   const secondsOf = (side: 'server' | 'generator'): CoreSeconds | null =>
     samples.some(({ machine }) => machine[side] === null)
       ? null

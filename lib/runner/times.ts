@@ -12,8 +12,6 @@ import { mostExtraWarmupSeconds } from './warmups.ts';
 const assumed = { rps: 20_000, rpsWithoutKeepAlive: 10_000, bytesPerSecond: 500e6 };
 /** Start and end of k6 and the check of stored samples, per group. Seen on 2 cores: 0.3 to 1 s. */
 const overheadSeconds = 0.5;
-/** The same on other hosts, which agree on a begin. */
-const overheadThereSeconds = 4;
 /** Start and end of a server, beside others. */
 const serverSeconds = 0.1;
 
@@ -58,7 +56,7 @@ function edgeSeconds({ durationSeconds }: Load, answerSeconds: number): number {
 
 /** Estimates the seconds of a group in a round. */
 export function secondsPerGroup(
-  { scenario, stepped, answerSeconds, cores: { generatorHosts } }: PlanDraft,
+  { scenario, stepped, answerSeconds, cores: { generators } }: PlanDraft,
   { sides }: Group,
 ): number {
   const { count, pauseSeconds } = scenario.phases ?? {
@@ -72,10 +70,7 @@ export function secondsPerGroup(
     const around = serverSeconds + (enclosure?.seconds ?? 0);
     return count * (expectedSeconds(load, page, enclosure) + extra + alone + edges) + around;
   };
-  const overhead =
-    generatorHosts === undefined
-      ? overheadSeconds
-      : (generatorHosts.overheadSeconds ?? overheadThereSeconds);
+  const overhead = generators?.overheadSeconds ?? overheadSeconds;
   return (count - 1) * pauseSeconds + overhead + total(sides, secondsOf);
 }
 

@@ -6,8 +6,7 @@ import type { LoadResult } from '../result/load-result.ts';
 import { pathOfPage } from '../scenario/pages.ts';
 import { isWatched } from '../servers/index.ts';
 import { loadPlanFor } from './k6-plan.ts';
-import { startK6, waitForK6, type K6Options } from './k6.ts';
-import type { RunningK6 } from './machines.ts';
+import { startK6, waitForK6, type K6Options, type RunningK6 } from './k6.ts';
 import { observers } from './observers/all.ts';
 import { whileObserved, type Observed, type Observer } from './observers/observer.ts';
 import { RoundFailure } from './failures.ts';
@@ -43,7 +42,7 @@ export async function underLoad(
 ): Promise<Measurement[]> {
   const { plan, signal } = context;
   const loadPlan = planOfLoad(context, group, stages, attempt);
-  const output = await outputToSink(context);
+  const output = (await context.sink?.k6Output()) ?? null;
   let k6: RunningK6 | undefined;
   try {
     const all = [...observers, ...more];
@@ -83,12 +82,6 @@ function planOfLoad(
   return loadPlanFor(plan, { ...group, sides }, round, targets, known);
 }
 
-/** null also for a k6 elsewhere: its record is stored afterwards. */
-async function outputToSink({ sink, machines }: RunContext): Promise<K6Options['output']> {
-  if (machines.startLoad !== undefined || sink === null) return null;
-  return sink.k6Output();
-}
-
 /** Adds to a failed load which accept queues overflowed: the failure is often their consequence. */
 function withOverflows(
   failure: unknown,
@@ -108,11 +101,10 @@ function withOverflows(
 const mostWhereThreadsSleep = 10_000;
 
 async function startLoad(
-  { plan: { cores }, tools, script, machines }: RunContext,
+  { plan: { cores }, tools, script }: RunContext,
   stages: readonly Stage[],
   options: Pick<K6Options, 'folder' | 'loadPlan' | 'output'>,
 ): Promise<RunningK6> {
-  if (machines.startLoad !== undefined) return machines.startLoad({ ...options, script });
   // k6 goes before the runner and a database on its cores, so that requests leave in time; not before a server or backend that may
   // be on the same cores, and not if its threads never sleep, or may not at the rates of its steps.
   const goesFirst =

@@ -134,9 +134,6 @@ function problemOfVariant(scenario: Scenario, variant: Variant): string | undefi
   } else {
     const load = loadOf(scenario, variant);
     const page = pageOf(scenario, variant);
-    const hasTimes = requestsOf(page).some(({ atMs }) => atMs !== undefined);
-    if ((load.arrivals === 'logged') !== hasTimes)
-      return "has a load whose arrivals are 'logged', or requests with times (atMs): one needs the other";
     if (server.name === 'nghttpd' && !isHttp2(load.protocol))
       return `asks nghttpd for ${load.protocol}, and it speaks HTTP/2 only`;
     const problem = isConfigured(server)

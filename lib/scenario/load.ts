@@ -176,9 +176,7 @@ function takesTurns({ secondsHere }: LoadProfile, { inTurns, exact }: FitOptions
   return inTurns === true && !exact && secondsHere === undefined;
 }
 
-/** The times of a log stay. */
 function arrivalsOf({ arrivals }: LoadProfile, options: FitOptions): Pick<Load, 'arrivals'> {
-  if (arrivals === 'logged') return { arrivals };
   return present({ arrivals: options.arrivals ?? arrivals });
 }
 
@@ -223,13 +221,12 @@ function warmUpAlone(profile: LoadProfile, options: FitOptions): WarmUp {
   };
 }
 
-/** The rate, and the requests that it makes here. Those of a log are all made. */
+/** The rate, and the requests that it makes here. */
 function requestsAtRate(
   profile: LoadProfile & Required<Pick<LoadProfile, 'rate' | 'requests'>>,
   options: FitOptions,
 ) {
-  const { rate, requests, arrivals } = profile;
-  if (arrivals === 'logged') return { rate, requests };
+  const { rate, requests } = profile;
   const neededSeconds = secondsFor(options.responses ?? 0, rate);
   const inTurns = takesTurns(profile, options);
   const usualSeconds = secondsAtRate(requests / rate, neededSeconds, inTurns, options.quick);

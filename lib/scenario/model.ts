@@ -163,7 +163,7 @@ export interface TlsOffer extends Of<typeof tlsFields> {}
 
 export const protocol = oneOf(['http/1.0', 'http/1.1', 'h2', 'h2c', 'h3']);
 export type Protocol = v.InferOutput<typeof protocol>;
-const arrivals = oneOf(['constant', 'poisson', 'logged']);
+const arrivals = oneOf(['constant', 'poisson']);
 export type Arrivals = v.InferOutput<typeof arrivals>;
 
 /** RFC 9113, section 6.9.1. */
@@ -194,7 +194,7 @@ const loadFields = {
   window: orAbsent(given(windowFields)),
   /** Open model: requests/s that start whether or not earlier ones are answered. */
   rate: orAbsent(perSecond),
-  /** At a rate: evenly spread (default), a Poisson process, in which some requests queue, or at the times of the page's requests (atMs). */
+  /** At a rate: evenly spread (default), or a Poisson process, in which some requests queue. */
   arrivals: orAbsent(arrivals),
   /** Upper ends of the latency buckets, in ascending seconds. A last bucket takes the rest. */
   bucketSeconds: orAbsent(list(seconds)),
@@ -236,8 +236,6 @@ const requestFields = {
   bodyBase64: orAbsent(text),
   /** How often it is made beside the others. Default: 1. */
   weight: orAbsent(whole(1, mostWeight)),
-  /** When it is made, in milliseconds from the load's begin. If a request has times all have, and the load makes these alone. */
-  atMs: orAbsent(list(within(0, 86_400_000))),
   /** The expected status. Default: the page's. */
   status: orAbsent(whole(200, 599)),
 };

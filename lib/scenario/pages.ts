@@ -4,7 +4,7 @@ import { usageError } from '../errors.ts';
 import { present } from '../present.ts';
 import { textOfFile } from './load/flags.ts';
 import { shownUrl } from '../secrets.ts';
-import { mostPages, mostWeight, type LoadProfile, type LoadRequest, type Page } from './model.ts';
+import { mostPages, mostWeight, type LoadRequest, type Page } from './model.ts';
 
 export interface UrlParts {
   scheme: 'http' | 'https';
@@ -59,8 +59,6 @@ export interface AskedRequests {
   record?: string;
   /** Any share of the requests may have another status than the record says. */
   acceptsDifferences?: true;
-  /** Returns the load with the times of these requests; absent: they have none. Throws UserError (exit code 2). */
-  timed?(load: LoadProfile): LoadProfile;
 }
 
 /** Reads a URL, or a path, which begins with /. @param where starts messages @throws UserError (exit code 2) for all else */

@@ -17,7 +17,7 @@ async function helpOf(copy: string): Promise<string> {
 /** What a feature has in the help; null: nothing. */
 const shown: Readonly<Record<string, RegExp | null>> = {
   calibrate: /^ {2}calibrate /m,
-  hosts: /^ {2}--(server-host|generator-host|install) /m,
+  hosts: /^ {2}--(server-host|install) /m,
   influxdb: /^ {2}(grafana|--store|--influx) /m,
   'k6-scripts': /^ {2}k6 /m,
   knobs: /^ {2}knobs /m,
@@ -25,7 +25,7 @@ const shown: Readonly<Record<string, RegExp | null>> = {
   network: null,
   report: /^ {2}report /m,
   search: /^ {2}--within /m,
-  traffic: /^ {2}--(log|har|targets|pace|accept-differences) /m,
+  traffic: /^ {2}--(log|har|targets|accept-differences) /m,
   why: /^ {2}--(no-)?why /m,
 };
 

@@ -17,7 +17,6 @@ import { compareCommand } from '../../lib/cli/compare.ts';
 import { knobsCommand } from '../../lib/features/knobs/command.ts';
 import { scenarioCommand } from '../../lib/cli/scenario.ts';
 import { textOf } from '../../lib/files.ts';
-import { openGeneratorHosts } from '../../lib/features/hosts/generator-host.ts';
 import { openServerHost, type ServerHost } from '../../lib/features/hosts/server-host.ts';
 import { machineName } from '../../lib/machine/locks.ts';
 import { command, nginx } from '../../lib/scenario/index.ts';
@@ -27,19 +26,13 @@ import { run as runCommand, wordsOf } from '../../lib/process.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
 import { ownFiles } from '../fixtures/own-files.ts';
 import { descendants, stillRunning, type Seen } from '../fixtures/processes.ts';
-import {
-  filesThere,
-  generatorAddresses,
-  openSshHost,
-  whyNoHost,
-  type SshHost,
-} from '../fixtures/ssh-host.ts';
+import { filesThere, openSshHost, whyNoHost, type SshHost } from '../fixtures/ssh-host.ts';
 import { newOut, readResult, startCommand, useHome } from '../scenario-run.ts';
 
 const sshVariable = 'BAKEOFF_SSH';
 const node = [process.execPath, '--import', 'tsx'];
 
-const home = useHome(['k6', 'nginx', 'influxd']);
+const home = useHome(['k6', 'nginx']);
 let host: SshHost;
 let impossible: string | undefined;
 beforeAll(async () => {
@@ -57,9 +50,9 @@ beforeEach((context) => {
   process.env[sshVariable] = host.ssh;
 });
 
-function runThere(args: readonly string[], serverHost = host, store: 'influx' | 'none' = 'none') {
+function runThere(args: readonly string[], serverHost = host) {
   return startCommand(
-    [...args, '--store', store, '--server-host', serverHost.name],
+    [...args, '--store', 'none', '--server-host', serverHost.name],
     { ...home.env, [sshVariable]: serverHost.ssh },
     wordsOf(serverHost.before),
   );
@@ -100,9 +93,9 @@ async function ownConfig() {
   return join(folder, 'own.conf');
 }
 
-async function comparedThere(args: string, store?: 'influx') {
+async function comparedThere(args: string) {
   const configs = [await ownConfig(), await ownConfig()];
-  return runThere(['compare', ...configs, ...args.split(' ')], host, store);
+  return runThere(['compare', ...configs, ...args.split(' ')]);
 }
 
 async function serversThere() {
@@ -248,8 +241,8 @@ it('get no unrequested installations', async () => {
   ]);
 });
 
-it('are loaded only by hosts without another run', async () => {
-  const [before = '', ...args] = wordsOf(host.before);
+it('are started for one run at a time', async () => {
+  const [before = '', ...args] = wordsOf(host.there);
   const script = [...node, join(projectRoot, 'test/fixtures/hold-lock.mts')];
   const other = spawn(before, [...args, ...script, machineName, 'scenario', 'other'], {
     cwd: projectRoot,
@@ -257,70 +250,23 @@ it('are loaded only by hosts without another run', async () => {
   });
   onTestFinished(() => void other.kill('SIGKILL'));
   await once(other.stdout, 'data');
-  const names = generatorAddresses.map((generatorAddress) => `root@${generatorAddress}`);
-  const hosts = await openGeneratorHosts(names);
-  onTestFinished(async () => void (await Promise.all(hosts.map((host) => host.close()))));
-  const have = (): Promise<unknown>[] =>
-    hosts.map((host) => host.have(home.env['K6_BIN'] as string, new AbortController().signal));
-  // Both hosts respond before the other run ends.
-  for (const refused of await Promise.allSettled(have())) {
-    expect(String((refused as PromiseRejectedResult).reason)).toMatch(
-      new RegExp(
-        `root@\\S+: another run of bakeoff is measuring \\(process ${other.pid} of root: scenario other, `,
-      ),
-    );
-  }
+  const opened = await open();
+  const { binaries } = await opened.tools(['nginx'], false, new AbortController().signal);
+  const start = () =>
+    opened.start(nginx(['base'], { workers: 1 }), {
+      binaries,
+      folder: '/',
+      cpus: [0],
+      workers: 1,
+      page: { docroot: 'small', path: '/' },
+    });
+  await expect(start()).rejects.toThrow(
+    `another run of bakeoff is measuring (process ${other.pid} of root: scenario other, `,
+  );
   other.kill('SIGTERM');
   await once(other, 'close');
-  // Both hosts are the same machine here.
-  await Promise.all(have());
-});
-
-it('are loaded by several hosts together', async () => {
-  const before = agentFolders();
-  const out = newOut();
-  const hosts = generatorAddresses
-    .map((generatorAddress) => `--generator-host root@${generatorAddress}`)
-    .join(' ');
-  const run = await comparedThere(`--rounds 1 --duration 1s --out ${out} ${hosts}`, 'influx');
-  const k6 = await vi.waitFor(
-    () => {
-      const processes = descendants(host.generatorsPid).filter(
-        ({ command: name }) => name === 'k6',
-      );
-      expect(processes).toHaveLength(generatorAddresses.length);
-      return processes;
-    },
-    { timeout: 120_000, interval: 20 },
-  );
-  process.kill((k6[1] as Seen).pid, 'SIGKILL');
-  expect(await run.ended, run.stderr()).toBe(0);
-  expect(run.stderr()).toMatch(
-    /round 1 is dropped and repeated: .*generator [12] of 2: root@\S+: k6 ended with signal SIGKILL: it said nothing: its share is missing/,
-  );
-  expect(stillRunning(k6)).toEqual([]);
-  expect(agentFolders()).toEqual(before);
-
-  const { environment, variants, integrity } = readResult(out);
-  expect(environment.generatorHosts?.map(({ address: at }) => at)).toEqual(generatorAddresses);
-  const threads = environment.generatorHosts?.reduce((sum, { cores }) => sum + cores, 0);
-  expect(variants.map(({ load }) => [load.threads, load.command])).toEqual(
-    Array(2).fill([threads, `wrk -c 100 -t ${threads} -d 10`]),
-  );
-  expect(run.stdout()).toMatch(/k6 \S+ on root@198\.51\.100\.1 \(.*\) and root@198\.51\.100\.2 \(/);
-  for (const { noise } of variants.flatMap(({ rounds }) =>
-    rounds.flatMap((round) => round.phases),
-  )) {
-    // Both hosts are the same machine here, so the load is a noise there.
-    expect(noise?.serverOthersShare).toBeGreaterThan(0);
-    expect([noise?.generatorOthersShare, noise?.generatorStealShare]).toEqual([0, 0]);
-  }
-  // The k6 processes there send no samples, so writing them after the round is not a repair.
-  const requests = variants
-    .flatMap(({ rounds }) => rounds.flatMap(({ phases }) => phases))
-    .reduce((sum, phase) => sum + phase.requests, 0);
-  expect(requests).toBeGreaterThan(0);
-  expect(integrity).toMatchObject({ requests, stored: requests, backfilled: 0, lost: 0 });
+  // It gets further now: as far as a machine that only ssh reaches the host from.
+  await expect(start()).rejects.toThrow(/answers there, and port/);
 });
 
 it('end when the connection is lost during a round', async () => {
@@ -352,8 +298,6 @@ const sshAlone = (name: string) =>
     command: process.execPath,
     args: ['--import', 'tsx', join(projectRoot, 'test/fixtures/ssh-alone.mts'), name],
   });
-
-const config = join(projectRoot, 'server-configs/nginx/base.conf');
 
 it.each([
   [
@@ -448,13 +392,7 @@ it('reports servers that cannot be started there', async () => {
 
 it.each([
   [compareCommand, 'a.conf b.conf --server-host=-oProxyCommand=x', /: write it as ssh takes it/],
-  [compareCommand, `${config} ${config} --generator-host web1`, /listen on loopback only/],
-  [
-    compareCommand,
-    `${config} ${config} --generator-host web1 --generator-host web1`,
-    /--generator-host web1 is named twice/,
-  ],
-  [knobsCommand, 'a.conf --server-host web1', /leave --server-host and --generator-host out/],
+  [knobsCommand, 'a.conf --server-host web1', /leave --server-host out/],
   [scenarioCommand, 'nginx-tuning-under-delay --server-host web1', /networks of its own/],
 ])('refuses conflicting flags %#', async (start, flags, line) => {
   await expect(start(flags.split(' '))).rejects.toThrow(line);

@@ -13,7 +13,7 @@ import {
 } from '../../bench/ratios.ts';
 import { h2load, type Generator, type GeneratorLoad } from '../../lib/features/calibrate/peers.ts';
 import { load, url } from '../fixtures/generator-load.ts';
-import { instanceArguments } from '../../lib/runner/generators.ts';
+import { instanceArguments } from '../../lib/features/kubernetes/generators.ts';
 
 const sent = (generator: Generator, at: string, of: GeneratorLoad) =>
   JSON.parse(generator.command(at, of).env?.['LOAD'] as string) as Record<string, unknown>;

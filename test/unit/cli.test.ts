@@ -39,6 +39,7 @@ test.each([
   ['scenario nghttpd-img --k6-script', /^--k6-script: nghttpd-img has several load phases/],
   ['compare a=a.conf b=b.conf --prepare=', /^--prepare needs a value: --prepare 'make -s'$/],
   ['scenario aa --k6-script --prepare true', /^--k6-script and --prepare do not go together/],
+  ['compare a.conf b.conf --log a --pace 2x', /^--pace is gone: a log's requests come by /],
   ['compare a.conf b.conf --name ../x', /^--name "\.\.\/x" may have a-z, 0-9 and - only/],
   ['compare 1=a.conf b.conf', /^the name of a side: "1" has to have a letter/],
 ])('%s is refused', (line, message) => refused(line.split(' '), message));
@@ -46,6 +47,7 @@ test.each([
 test.each([
   ['nginx-tcp-nopush', /"nginx-tcp-nopush" is one word too many$/],
   ['--round 3', /^there is no flag "--round": did you mean --rounds\?$/],
+  ['--generator-host a', /^--generator-host is gone: this machine makes the load, or /],
   ['--variants worker', /"worker": did you mean workers\?$/],
   ['--rounds --quick', /^--rounds needs a value: --rounds N$/],
   ['--rounds 3 --rounds 4', /^--rounds is given twice$/],

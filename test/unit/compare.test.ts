@@ -81,12 +81,12 @@ test.each([
 });
 
 test('the default load has one thread per generator core, up to 100', async () => {
-  const threadsOn = async (coresEach: number) => {
-    const cores = { ...oneCore, generatorHosts: { names: ['a', 'b'], coresEach } };
+  const threadsOn = async (count: number) => {
+    const cores = { generatorCpus: Array.from({ length: count }, (_, cpu) => cpu) };
     return (await twoSides(nginx, nginxH2, '', cores)).map(({ load }) => load.threads);
   };
-  expect(await threadsOn(16)).toEqual([32, 32]);
-  expect(await threadsOn(64)).toEqual([100, 100]);
+  expect(await threadsOn(32)).toEqual([32, 32]);
+  expect(await threadsOn(128)).toEqual([100, 100]);
 });
 
 test.each([

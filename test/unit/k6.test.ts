@@ -38,11 +38,13 @@ import { refusalOf } from '../fixtures/refused.ts';
 let folder = '';
 beforeEach(() => void (folder = newFolder()));
 
+const noPhases: LoadPlan = { scenario: '', tags: {}, maxDurationSeconds: 60, phases: [] };
+
 test('text in an outcome of k6 cannot control the terminal', async () => {
   const outcome = { results: [{ errorExample: 'a\u001b]0;title\u0007 \u202eb\nc' }] };
   const console = `${phaseLinePrefix}${JSON.stringify(outcome)}\n${loadOverLine}\n`;
   writeFileSync(k6Files(folder).console, console);
-  expect(await outcomesOf({ code: 0, signal: null }, folder)).toEqual([
+  expect(await outcomesOf({ code: 0, signal: null }, folder, noPhases)).toEqual([
     { results: [{ errorExample: 'a ]0;title   b c' }] },
   ]);
 });
@@ -115,10 +117,11 @@ const [first = '', second = ''] = phases.map(
 
 test('phases are read after the load', async () => {
   const file = join(folder, 'phases.log');
-  const read = (code: number): Promise<unknown> => outcomesOf({ code, signal: null }, folder);
+  const read = (code: number): Promise<unknown> =>
+    outcomesOf({ code, signal: null }, folder, noPhases);
   await expect(read(0)).rejects.toThrow('k6 ended with code 0: it said nothing');
   writeFileSync(file, `hello\nbakeoff-phase-begins\n${first}${second}`);
-  await expect(read(0)).rejects.toThrow('the load did not end in time');
+  await expect(read(0)).rejects.toThrow('the load did not end within 60 s');
   appendFileSync(file, 'bakeoff-load-over\n');
   expect(await read(0)).toEqual(phases);
   await expect(read(1)).rejects.toThrow('k6 ended with code 1');
@@ -128,16 +131,15 @@ test('a load that the engine gave up has its reason and side', async () => {
   const files = k6Files(folder);
   writeFileSync(files.console, 'bakeoff-phase-begins\n');
   const sides = [{ tags: { variant: 'a' } }, { tags: { variant: 'b' } }];
-  const plan = { phases: [{ sides }] } as unknown as LoadPlan;
-  const failed = (line: string, of?: LoadPlan) => {
+  const plan = { ...noPhases, phases: [{ sides }] };
+  const failed = (line: string) => {
     writeFileSync(files.log, `GoError: loadgen.alternate: ${line}\n\tat runPhases (x.ts:1:2)\n\n`);
-    return expect(outcomesOf({ code: 0, signal: null }, folder, of)).rejects;
+    return expect(outcomesOf({ code: 0, signal: null }, folder, plan)).rejects;
   };
   const why = 'no request was answered, and each of its 5 connections failed from the start: x';
-  await failed(`sides[1]: ${why}`, plan).toThrow(new Error(`b: ${why}`));
-  await failed(why, plan).toThrow(new Error(`a: ${why}`));
-  await failed(`sides[1]: ${why}`).toThrow(new Error(why));
-  await failed('sides[1].url: x', plan).toThrow(/^k6 ended with code 0: .*url: x$/);
+  await failed(`sides[1]: ${why}`).toThrow(new Error(`b: ${why}`));
+  await failed(why).toThrow(new Error(`a: ${why}`));
+  await failed('sides[1].url: x').toThrow(/^k6 ended with code 0: .*url: x$/);
 });
 
 test('a load that k6 ended at its limit says how far it came, by its record', async () => {
@@ -158,10 +160,8 @@ test('a load that k6 ended at its limit says how far it came, by its record', as
       '{"metric":"loadgen_requests","type":"Point","da',
   );
   const sides = [{ tags: a, requests: 100_000 }, { tags: b }];
-  const plan = { scenario: '', tags: {}, maxDurationSeconds: 60, phases: [{ sides }] };
-  await expect(
-    outcomesOf({ code: 0, signal: null }, folder, plan as unknown as LoadPlan),
-  ).rejects.toThrow(
+  const plan = { ...noPhases, phases: [{ sides }] };
+  await expect(outcomesOf({ code: 0, signal: null }, folder, plan)).rejects.toThrow(
     new Error(
       'the load did not end within 60 s: a "b" 1,200 of 100,000 requests (12 without an answer: 10 timeout, 2 read), c 7 requests',
     ),

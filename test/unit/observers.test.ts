@@ -1,7 +1,7 @@
 // Observers of a load begin and end, whatever fails.
 import { expect, test } from 'vitest';
 import type { PhaseOutcome } from '../../lib/k6/load-plan.ts';
-import type { RunningK6 } from '../../lib/runner/machines.ts';
+import type { RunningK6 } from '../../lib/runner/k6.ts';
 import {
   whileObserved,
   type Observation,

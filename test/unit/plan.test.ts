@@ -424,19 +424,16 @@ test('a plan checks the limit of open files against its connections', () => {
   expect(limited(164, few).variants).toHaveLength(2);
 });
 
-test('a plan checks the limit of open files on other hosts', () => {
-  const planOn = (server: number, generator: number) => {
+test('a plan checks the limit of open files on another host', () => {
+  const planOn = (most: number) => {
     const remote = {
       ...cores,
       serverHost: 'web1',
-      serverFiles: { host: 'web1', most: server },
-      generatorHosts: { names: ['gen1'], coresEach: 1 },
-      generatorFiles: { host: 'gen1', most: generator },
+      serverFiles: { host: 'web1', most },
     };
     return planOf({}, { cores: remote });
   };
-  expect(() => planOn(355, 1e6)).toThrow('hard limit on web1 is 355: raise it there');
-  expect(() => planOn(1e6, 163)).toThrow('hard limit on gen1 is 163: raise it there');
+  expect(() => planOn(355)).toThrow('hard limit on web1 is 355: raise it there');
 });
 
 const { page } = img;
@@ -531,12 +528,6 @@ test('servers that may be cold are named where nothing warms them up', () => {
   ];
   expect(notesOf(counting, { warmupSeconds: 0 })).toEqual(cold);
   expect(notesOf(counting, { exact: true })).toEqual(cold);
-  const generatorHosts = { names: ['x', 'y'], coresEach: 1 };
-  const others = { cores: { ...cores, generatorHosts } };
-  expect(notesOf(counting, {}, others)).toEqual(cold);
-  expect(() => notesOf(counting, { warmupSeconds: 1 }, others)).toThrow(
-    /^--warmup: here counts its requests, and 2 generators make no load before that: /,
-  );
   expect(notesOf(counting)).toEqual([]);
   expect(notesOf(h2load('-D 5 -c 10 --h1'))).toEqual([]);
   expect(notesOf(vegeta('-rate 100 -duration 5s'))).toEqual([]);
@@ -560,8 +551,8 @@ test('a time limit with fewer rounds than a verdict needs is said before the loa
 
 test('a rate that is too low for a verdict is said before the load', () => {
   expect(fewAnswersLines(planOf({ quick: true }))).toEqual([]);
-  const load = { ...cached.load, arrivals: 'logged', rate: 8, requests: 80 } as const;
+  const load = { ...cached.load, rate: 8, requests: 80 };
   expect(fewAnswersLines(planOf({}, { scenario: { ...cached, load } }))).toEqual([
-    expect.stringMatching(/and there are 80 requests: replay more of the log .*--pace 10x/),
+    expect.stringMatching(/and there are 16 requests: give a --duration of 138 s/),
   ]);
 });

@@ -173,12 +173,6 @@ describe('noise', () => {
       },
     ],
     [
-      'nothing of generators on other hosts',
-      { generator: { processes: 0.9, steal: 0.2 } },
-      { generator: 0 },
-      { generatorOthersShare: 0, generatorStealShare: 0 },
-    ],
-    [
       "the link as our own on the server's cores",
       { server: { processes: 0.9 }, ours: 0.5, link: 0.3 },
       {},

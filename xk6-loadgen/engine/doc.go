@@ -16,7 +16,7 @@
 //     goroutine. It coordinates its parts, which are named below.
 //   - poller (poller.go) is what the loop waits with: epoll, or a bell that HTTP/3's goroutines ring.
 //   - model (model.go) says what starts a request. Without a rate (the closed model) it is the end of the attempt before it on its
-//     connection. At a rate (the open model) a schedule says when the next one is due: evenly, by chance or by a list (internal/schedule).
+//     connection. At a rate (the open model) a schedule says when the next one is due: evenly or by chance (internal/schedule).
 //   - conn (conn.go, transfer.go, tls.go) is a slot for one connection at a time: open, send, receive, close, back off, open again.
 //   - session (conn.go) is the protocol on a connection: http1, h2Session or h3Session. It asks model.take for an attempt, and ends each one
 //     by exactly one loop.response or loop.failure (attempts.go).
@@ -25,8 +25,8 @@
 // TLS, internal/h1 reads responses of HTTP/1, internal/h2 is the client's side of HTTP/2, internal/h3 that of HTTP/3 with its goroutines over
 // QUIC, internal/headers reads header blocks.
 //
-// Both poller and model are chosen once, when the loop is made, so that no request asks for them; a list's requests alone ask for their
-// place. A loop's other parts have one job each, and ask only for their own fields:
+// Both poller and model are chosen once, when the loop is made, so that no request asks for them. A loop's other parts have one job
+// each, and ask only for their own fields:
 //
 //   - before a request: mixPlace (requests.go) is the place in the order of requests, loopShare the share of a number of them, and starts the
 //     slots that start next (attempts.go).

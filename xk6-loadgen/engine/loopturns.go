@@ -265,7 +265,7 @@ func (l *loop) turnIsDone() bool {
 
 // wasLastTurn tells whether the window is over with the turn that is done. In cycles it is over once the last one counts, see nextTurn.
 func (l *loop) wasLastTurn() bool {
-	return l.cycle == nil && l.window.phase == measuring && (l.plan.list != nil || l.plan.Duration > 0 && l.turn.sliceEnd >= l.window.phaseEnd)
+	return l.cycle == nil && l.window.phase == measuring && l.plan.Duration > 0 && l.turn.sliceEnd >= l.window.phaseEnd
 }
 
 // isByResponses tells whether the windows of turns begin and end with a response: in the closed model, after a ramp.
@@ -303,8 +303,6 @@ func (l *loop) turnEnded() int64 {
 	switch {
 	case s.alone:
 		return l.clock
-	case l.plan.list != nil && l.window.phase == measuring:
-		return max(l.turn.steadyFrom, min(l.clock, l.turn.steadyFrom+l.plan.list.Span))
 	case l.countsByAnswers():
 		from, to := cmp.Or(s.turn.countFrom.Load(), l.turn.steadyFrom), cmp.Or(s.turn.countTo.Load(), l.clock)
 		return l.turn.steadyFrom + max(0, to-from)

@@ -26,7 +26,7 @@ func newModel(l *loop, slots int) model {
 		return &closedModel{l}
 	}
 	part := schedule.Part{Segment: p.Segment, Loop: int64(l.number), Loops: int64(p.Threads)}
-	m := &openModel{loop: l, idle: newConnRing(slots), due: never, part: part}
+	m := &openModel{loop: l, idle: newConnRing(slots), due: never}
 	if p.Arrivals == PoissonArrivals {
 		m.schedule = schedule.Poisson(part, p.Rate, p.seed)
 	} else {
@@ -99,14 +99,12 @@ func (*closedModel) queued(int64) int64   { return 0 }
 func (*closedModel) standstill() int64    { return 0 }
 func (*closedModel) missed(int64) int64   { return 0 }
 
-// openModel starts requests at the times of a rate, or of a list, whatever became of those before.
+// openModel starts requests at the times of a rate, whatever became of those before.
 type openModel struct {
 	loop      *loop
-	part      schedule.Part
 	schedule  schedule.Schedule
-	listed    *schedule.Listed // the schedule in the window of a load with a list
-	due       int64            // due is when the next request is due.
-	idle      connRing         // idle slots could start an attempt as soon as one is due, since idleSince.
+	due       int64    // due is when the next request is due.
+	idle      connRing // idle slots could start an attempt as soon as one is due, since idleSince.
 	idleSince int64
 	stalled   int64 // see standstill
 }
@@ -134,17 +132,9 @@ func (m *openModel) take(c *conn) (a attempt, taken bool) {
 	if phase == measuring && l.share.left == 0 && l.plan.Requests > 0 {
 		m.endCount(due)
 	}
-	a = l.begins(m.request(), due)
+	a = l.begins(l.mix.next(), due)
 	a.isOfRamp = due < l.turn.dueFrom
 	return a, true
-}
-
-// request is the one whose time was taken. The order of a list's times is the mix's.
-func (m *openModel) request() *request {
-	if m.listed != nil {
-		return m.loop.mix.at(m.listed.Taken())
-	}
-	return m.loop.mix.next()
 }
 
 // mayStart tells whether a request that is due now may leave: the turn goes on, and the phase or the loop's share of a count is not over.
@@ -170,13 +160,11 @@ func (m *openModel) idles(c *conn) {
 	m.idle.push(c)
 }
 
-// endCount ends the turn that has made the last request of a count, which was due then. Requests of a list may leave long after their
-// times. Alone, the window of random times ends a mean interval after the last one.
+// endCount ends the turn that has made the last request of a count, which was due then. Alone, the window of random times ends a mean
+// interval after the last one.
 func (m *openModel) endCount(due int64) {
 	l := m.loop
 	switch {
-	case !l.shared.alone && l.plan.list != nil:
-		l.turn.endBy(max(m.due, l.clock))
 	case !l.shared.alone:
 		l.turn.endBy(m.due)
 	case l.plan.Arrivals == PoissonArrivals:
@@ -214,14 +202,10 @@ func (m *openModel) untilDue(now int64) int64 {
 
 func (m *openModel) begin(at int64) { m.due = m.schedule.Begin(at) }
 
-// beginWindow gives the loop its share of a count, and its own times: another loop could not send in time what this one misses.
+// beginWindow gives the loop its share of a count: another loop could not send in time what this one misses.
 func (m *openModel) beginWindow(origin int64) {
 	l := m.loop
 	l.share.left = share(l.plan.Requests, l.plan.Threads, l.number)
-	if l.plan.list != nil {
-		m.listed = schedule.NewListed(m.part, l.plan.list)
-		m.schedule = m.listed
-	}
 	m.begin(origin - l.shared.turn.ramp)
 }
 
@@ -250,12 +234,12 @@ func (m *openModel) noteStandstill() {
 
 func (m *openModel) standstill() int64 { return m.stalled }
 
-// missed finds none of a count, all of which were made, unless the load was stopped or has a list.
+// missed finds none of a count, all of which were made, unless the load was stopped.
 func (m *openModel) missed(before int64) (n int64) {
 	l := m.loop
 	most := never
 	switch stopped := l.shared.stop.Load(); {
-	case l.plan.Requests > 0 && !stopped && l.plan.list == nil:
+	case l.plan.Requests > 0 && !stopped:
 		most, before = l.share.left, 0 // All requests were made
 	case l.plan.Requests > 0:
 		most = l.share.left

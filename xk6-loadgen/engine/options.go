@@ -119,32 +119,24 @@ type plan struct {
 	requests []request
 	pages    []string // pages are the names of those with figures of their own
 	h2       h2.Blocks
-	uploads  bool           // HTTP/3 has a body to send in pieces.
-	order    []uint32       // a cycle of indexes of requests; with times that of all requests
-	list     *schedule.List // nil without times
-	tls      *tls.Config    // nil without TLS
-	divided  bool           // each connection has its share of the requests
+	uploads  bool        // HTTP/3 has a body to send in pieces.
+	order    []uint32    // a cycle of indexes of requests
+	tls      *tls.Config // nil without TLS
+	divided  bool        // each connection has its share of the requests
 	// isOfGoroutines: over QUIC loops are goroutines. On threads of their own each event would cost two switches between threads. At a rate
 	// loops have threads all the same, since Go's timers can be late by a millisecond.
 	isOfGoroutines bool
 	noDelay        bool // TCP_NODELAY: for requests that take more than one segment, or that follow another one
 }
 
-// isAtRate tells whether requests start at a rate that the options name, not at the times of a list.
-func (p *plan) isAtRate() bool { return p.Rate > 0 && p.list == nil }
-
 // newPlan checks, resolves and encodes the options of a load. Its errors name the option. The caller closes the plan's network.
 func newPlan(ctx context.Context, o Options) (*plan, error) {
-	list, order, err := o.list()
-	if err == nil {
-		err = o.check()
-	}
-	if err != nil {
+	if err := o.check(); err != nil {
 		return nil, err
 	}
 	o.Window.Stream, o.Window.Connection = cmp.Or(o.Window.Stream, defaultWindow), cmp.Or(o.Window.Connection, defaultWindow)
 	p := &plan{
-		Options: o, divided: o.Requests > 0 && o.KeepAlive && o.Rate == 0, list: list,
+		Options: o, divided: o.Requests > 0 && o.KeepAlive && o.Rate == 0,
 		isOfGoroutines: o.Protocol == H3 && o.Rate == 0,
 	}
 	first, err := parseURL(o.URL)
@@ -183,9 +175,7 @@ func newPlan(ctx context.Context, o Options) (*plan, error) {
 		p.noDelay = p.noDelay || len(r.Body) > 0
 		weights[i] = r.Weight
 	}
-	if p.order = order; order == nil {
-		p.order = orderOf(weights, o.seed+uint64(o.Segment.Number(0))<<32)
-	}
+	p.order = orderOf(weights, o.seed+uint64(o.Segment.Number(0))<<32)
 	p.requests = inOrder(p.requests, p.order)
 	switch isTLS := first.Scheme == "https"; {
 	case isTLS && o.Protocol == H2C:

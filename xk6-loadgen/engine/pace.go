@@ -55,12 +55,6 @@ func (r *run) choosePace() {
 	if r.plan.Rate > 0 {
 		p.slice = rateSlice
 	}
-	if r.plan.list != nil {
-		// In one turn: what a rush leaves in the queue is part of what comes after it.
-		p.slice = time.Duration(r.plan.list.Span)
-		p.patience, p.quiet = int64(r.plan.Timeout), int64(r.plan.Timeout)
-		return
-	}
 	latency := newRecorder()
 	for _, l := range r.loops {
 		latency.merge(l.counts.interval.latency)
@@ -133,7 +127,7 @@ func (r *run) grow(slice time.Duration) time.Duration {
 // takesOneTurn tells whether the side's window has room for fewer than fewestTurns of this length. All sides then have one turn each.
 func (r *run) takesOneTurn(slice time.Duration) bool {
 	window := r.plan.window()
-	return window > 0 && r.plan.list == nil && int64(slice) > window/fewestTurns
+	return window > 0 && int64(slice) > window/fewestTurns
 }
 
 // window is the length of the load's window in nanoseconds: at a rate until an interval after its last request is due. 0: that of a count
@@ -157,7 +151,7 @@ func settlePaces(runs []*run, asked time.Duration) time.Duration {
 	for _, r := range runs {
 		p := &r.shared.turn.pace
 		r.shared.turn.inOneTurn = inOneTurn
-		if isOpen := r.plan.isAtRate(); inOneTurn && (isOpen || p.ramp > 0) {
+		if isOpen := r.plan.Rate > 0; inOneTurn && (isOpen || p.ramp > 0) {
 			p.ramp = max(p.ramp, int64(r.plan.Warmup))
 			if isOpen {
 				// The queue settles in a ramp of half a turn, which is long against the ages that the turn was chosen by.
@@ -173,7 +167,7 @@ func settlePaces(runs []*run, asked time.Duration) time.Duration {
 	}
 	for _, r := range runs {
 		p := &r.shared.turn.pace
-		if p.slice = slice; r.plan.isAtRate() {
+		if p.slice = slice; r.plan.Rate > 0 {
 			p.ramp = rateRamp // All sides have the same arrivals
 		}
 	}

@@ -23,7 +23,7 @@ type queuePart struct{ length, growth, answered int64 }
 // watchTurnsQueue begins the parts of a turn in which requests are due.
 func (l *loop) watchTurnsQueue() {
 	l.growth.next = never
-	if s := l.shared; l.plan.isAtRate() && l.window.phase == measuring && !s.alone && !s.turn.isEmpty {
+	if s := l.shared; l.plan.Rate > 0 && l.window.phase == measuring && !s.alone && !s.turn.isEmpty {
 		l.watchQueue(l.turn.steadyFrom, l.turn.sliceEnd)
 	}
 }
@@ -75,7 +75,7 @@ type QueueGrowth struct{ PerSecond, StandardError float64 }
 
 // queueGrowthOf adds the loops' queues up. served is the responses per second within the parts, whenever their requests were due.
 func queueGrowthOf(loops []*loop) (growth *QueueGrowth, served float64) {
-	if !loops[0].plan.isAtRate() {
+	if loops[0].plan.Rate == 0 {
 		return nil, 0
 	}
 	parts := len(loops[0].growth.parts)

@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"cmp"
 	"container/heap"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -14,12 +13,10 @@ import (
 	"sort"
 	"strconv"
 	"strings"
-	"time"
 
 	"golang.org/x/net/http2/hpack"
 
 	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/h2"
-	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/schedule"
 )
 
 // Request is one of those that a load mixes. Without a method it has the load's method and body.
@@ -29,9 +26,7 @@ type Request struct {
 	Headers []Header // Headers replace the load's of the same name
 	Body    []byte
 	Weight  int // Weight is how often it is made beside the others, 0 is 1.
-	// At is when it is due, from the window's begin on. If one has this, all have: the load is an open one of these requests alone.
-	At     []time.Duration
-	Status int // Status is expected, 0: any below 400
+	Status  int // Status is expected, 0: any below 400
 }
 
 // request is a Request as the loops need it. It fills one cache line: there may be many.
@@ -69,49 +64,6 @@ func (o Options) mixed(u *url.URL) []Request {
 		r.Weight = cmp.Or(r.Weight, 1)
 	}
 	return mix
-}
-
-// mostListed requests take 120 MB.
-const mostListed = 10_000_000
-
-// list handles a mix whose requests have times. It returns these times, and beside each the index of its request in Mix; nil for other
-// loads. Options then have a number of requests and their mean rate in place of the duration.
-func (o *Options) list() (list *schedule.List, order []uint32, err error) {
-	type due struct {
-		at      time.Duration
-		request uint32
-	}
-	var all []due
-	for i, r := range o.Mix {
-		for _, at := range r.At {
-			if at < 0 || at >= o.Duration {
-				return nil, nil, fmt.Errorf("mix[%d].atMs: %s is not within the duration, %s", i, at, o.Duration)
-			}
-			all = append(all, due{at, uint32(i)})
-		}
-	}
-	switch {
-	case len(all) == 0:
-		return nil, nil, nil
-	case o.Rate > 0 || o.Arrivals != "" || o.Requests > 0:
-		return nil, nil, errors.New("mix: the requests have times (atMs): leave rate, arrivals and requests out")
-	case len(all) > mostListed:
-		return nil, nil, fmt.Errorf("mix: at most %d times, got %d", mostListed, len(all))
-	}
-	o.Mix = slices.Clone(o.Mix)
-	for i := range o.Mix {
-		if o.Mix[i].Weight = len(o.Mix[i].At); o.Mix[i].Weight == 0 {
-			return nil, nil, fmt.Errorf("mix[%d].atMs: give times to all requests, or to none", i)
-		}
-	}
-	slices.SortStableFunc(all, func(a, b due) int { return cmp.Compare(a.at, b.at) })
-	list = &schedule.List{Span: int64(o.Duration)}
-	for _, next := range all {
-		list.Times, order = append(list.Times, int64(next.at)), append(order, next.request)
-	}
-	o.Rate = float64(len(all)) / o.Duration.Seconds()
-	o.Requests, o.Duration = o.Segment.Before(int64(len(all))), 0
-	return list, order, nil
 }
 
 // isIn compares names without regard to case (RFC 9110, section 5.1).
@@ -265,9 +217,6 @@ func (m *mixPlace) next() *request {
 	}
 	return next
 }
-
-// at is the request at a place of the order.
-func (m *mixPlace) at(place int64) *request { return &m.requests[m.order[place]] }
 
 // readOn reads a few bytes of the next requests. They are far apart in memory, and a processor fetches several at a time.
 func (m *mixPlace) readOn() {

@@ -165,16 +165,12 @@ func takeTurns(runs []*run, turns Turns) *cycles {
 	}
 	warming.Wait()
 	slice := settlePaces(runs, turns.Slice)
-	c, atRate := newCycles(runs), slices.ContainsFunc(runs, func(r *run) bool { return r.plan.isAtRate() })
+	c, atRate := newCycles(runs), slices.ContainsFunc(runs, func(r *run) bool { return r.plan.Rate > 0 })
 	for ; slices.ContainsFunc(runs, (*run).isUnderLoad); order = random.Perm(len(runs)) {
 		for n := range 2 * len(order) {
 			i := order[min(n, 2*len(order)-1-n)]
 			// Each side draws numbers even when it is through, so that one side's turns do not depend on another's.
 			length, part := time.Duration((0.75+random.Float64()/2)*float64(slice)), random.Float64()
-			if runs[i].plan.list != nil {
-				// Requests that a rush has delayed are made after the span, for as long as a request may take.
-				length = time.Duration(runs[i].plan.list.Span) + runs[i].plan.Timeout
-			}
 			if runs[i].isUnderLoad() {
 				runs[i].turn(length, part)
 				if atRate || c.serverCores != nil {

@@ -171,7 +171,7 @@ func (l *loop) advancePhase() {
 		case !l.shared.alone:
 			l.window.phase = warmedUp
 			l.turn.endBy(l.clock)
-		case l.plan.Requests > 0 && !l.plan.isAtRate():
+		case l.plan.Requests > 0 && l.plan.Rate == 0:
 			l.window.phase = draining
 		default:
 			l.beginWindow()
@@ -228,11 +228,11 @@ func (l *loop) beginWindow() {
 	switch {
 	case l.plan.Rate == 0:
 	case s.alone:
-		if l.plan.Requests > 0 && l.plan.isAtRate() {
+		if l.plan.Requests > 0 {
 			l.turn.dueFrom = origin // The requests of the warm-up are no part of the count
 		}
 		l.watchQueue(from, l.window.phaseEnd)
-	case l.plan.list == nil:
+	default:
 		l.startCycles()
 	}
 	l.startAll()

@@ -6,20 +6,20 @@ import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { UserError, inOneLine, printable } from '../../errors.ts';
 import { filesBelow } from '../../files.ts';
-import { check } from '../../form.ts';
+import { check, type Form } from '../../form.ts';
 import { machineClock } from '../../machine/usage.ts';
-import type { ClocksAhead } from '../../runner/generators.ts';
 import { shippedConfigs } from '../../servers/config-files.ts';
 import { isLoopback } from '../../servers/ports.ts';
 import { bundledForNode } from '../../../bin/bundle.mjs';
 import type { Calls } from './agent.ts';
-import { answerForms, replyForm } from './answers.ts';
-import { greeting, patienceMs, wanted } from './messages.ts';
+import { answerForms, greeting, patienceMs, replyForm, wanted } from './messages.ts';
 import { addressesOf, connect, usualLineBytes, type Connection } from './ssh.ts';
 
-type Agent = Pick<Session, 'ask' | 'lost' | 'died' | 'onPrinted' | 'close'>;
+type Agent = Pick<Session, 'ask'>;
 
 export type AnswerOf<Name extends keyof Calls> = Awaited<ReturnType<Calls[Name]>>;
+
+const forms: { [Name in keyof Calls]: Form<AnswerOf<Name>> } = answerForms;
 
 /** Runs the agent from the remote user's cache, two folders below its projectRoot (lib/setup/paths.ts). Asks for the file if it is missing. */
 function startScript(hash: string, bytes: number): string {
@@ -33,12 +33,12 @@ exec node "$d/agent.mjs"`;
 const fits =
   'const [major, minor] = process.versions.node.split(".").map(Number); process.exit(major > 22 || (major === 22 && minor >= 12) || (major === 20 && minor >= 19) ? 0 : 1)';
 
-/** Unused agents and k6 are deleted. Each use sets a folder's time. */
+/** Unused agents are deleted, and the k6 that bakeoff once sent. Each use sets a folder's time. */
 const unusedDays = 30;
 
 /**
  * A shell script that stores its input in a folder of the remote user's cache, unless it is there. Sets `$d` to the folder.
- * @param folder agent-… or k6-…, or a folder below it
+ * @param folder agent-…, or a folder below it
  */
 export function keepScript(folder: string, name: string, bytes: number): string {
   return `umask 077
@@ -74,10 +74,10 @@ export async function openAgent(name: string) {
   try {
     const session = new Session(name, connection);
     await session.greeted(text);
-    const { ask, lost, died, onPrinted, close } = session;
+    const { ask, lost, died, close } = session;
     const facts = await ask('facts', undefined);
     await requireAway(name, facts.address);
-    return { ask, lost, died, onPrinted, close, facts };
+    return { ask, lost, died, close, facts };
   } catch (error) {
     await connection.close();
     throw error;
@@ -127,7 +127,6 @@ class Session {
   readonly #questions = new Map<number, Question>();
   #count = 0;
   readonly #deaths = new Map<number, (how: string) => void>();
-  readonly #listeners = new Map<number, (text: string) => void>();
   /** Size limits of responses in progress. */
   readonly #bounds = new Map<number, number>();
   /** Why nothing can be asked any more. */
@@ -182,7 +181,7 @@ class Session {
     this.#allowLines();
     try {
       this.#connection.write(`${JSON.stringify({ id, name: call, given })}\n`);
-      const checked = check<AnswerOf<Name>>(answerForms[call], await answer);
+      const checked = check<AnswerOf<Name>>(forms[call], await answer);
       if ('value' in checked) return checked.value;
       throw new UserError(
         `${this.#name}: bakeoff's agent there gives no right answer to "${call}": ${checked.problem}`,
@@ -204,10 +203,6 @@ class Session {
       if (this.#over === undefined) this.#deaths.set(server, resolve);
       else resolve(this.#over);
     });
-
-  /** Listens to the output of the script of the k6 with that id. */
-  readonly onPrinted = (k6: number, listen: (text: string) => void): void =>
-    void this.#listeners.set(k6, listen);
 
   /** Ends the agent and everything that it started. Never throws; may be called twice. */
   readonly close = (): Promise<void> => this.#connection.close();
@@ -233,7 +228,6 @@ class Session {
     const reply = replyIn(line);
     if (reply === undefined) return;
     if ('died' in reply) return this.#deaths.get(reply.died)?.(reply.how.slice(0, longestSaid));
-    if ('printed' in reply) return this.#listeners.get(reply.printed)?.(reply.text);
     if ('told' in reply) return this.#print(reply.told);
     const question = this.#questions.get(reply.id);
     this.#questions.delete(reply.id);
@@ -266,9 +260,9 @@ function replyIn(line: string) {
   return 'value' in checked ? checked.value : undefined;
 }
 
-/** Texts from there appear in messages and tables. */
+/** Texts from there appear in messages and tables; bodies of requests keep all characters. */
 function plain(key: string, value: unknown): unknown {
-  return typeof value === 'string' && !asItIs.has(key) ? inOneLine(value) : value;
+  return typeof value === 'string' && key !== 'body' ? inOneLine(value) : value;
 }
 
 /** Limit of progress text in characters; an installation prints a few lines. */
@@ -277,21 +271,16 @@ const mostTold = 100_000;
 /** Limit of a message in characters. */
 const longestSaid = 4000;
 
-/** Properties that keep all characters: bodies of requests, files, and the output of scripts. */
-const asItIs = new Set(['body', 'console', 'log', 'record', 'text']);
-
 const clockTries = 8;
 
-/** How far an agent's clocks are ahead. Takes the quickest of some answers, whose error is at most half its time. */
-export async function clocksAhead(agent: Agent): Promise<ClocksAhead> {
-  let quickest = { tookMs: Infinity, monotonicMs: 0, wallMs: 0 };
+/** How far an agent's monotonic clock is ahead, in ms. Takes the quickest of some answers, whose error is at most half its time. */
+export async function clockAheadMs(agent: Agent): Promise<number> {
+  let quickest = { tookMs: Infinity, aheadMs: 0 };
   for (let tries = 0; tries < clockTries; tries++) {
-    const [beganMs, beganWallMs] = [machineClock.monotonicMs(), machineClock.wallMs()];
-    const theirs = await agent.ask('clocks', undefined);
+    const beganMs = machineClock.monotonicMs();
+    const theirsMs = await agent.ask('clock', undefined);
     const tookMs = machineClock.monotonicMs() - beganMs;
-    const monotonicMs = theirs.monotonicMs - beganMs - tookMs / 2;
-    const wallMs = theirs.wallMs - beganWallMs - tookMs / 2;
-    if (tookMs < quickest.tookMs) quickest = { tookMs, monotonicMs, wallMs };
+    if (tookMs < quickest.tookMs) quickest = { tookMs, aheadMs: theirsMs - beganMs - tookMs / 2 };
   }
-  return quickest;
+  return quickest.aheadMs;
 }

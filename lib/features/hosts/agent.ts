@@ -1,5 +1,4 @@
-// bakeoff's agent on another host: starts servers and k6 on behalf of the bakeoff at the other end of ssh, and ends them when
-// stdin closes.
+// bakeoff's agent on another host: starts servers on behalf of the bakeoff at the other end of ssh, and ends them when stdin closes.
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { existsSync, mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -7,10 +6,7 @@ import { chmod } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
-import { textOf } from '../../files.ts';
 import { UserError } from '../../errors.ts';
-import { startLogged, withoutVariables, type Child } from '../../process.ts';
-import { k6Files, withoutK6Config } from '../../k6/load-plan.ts';
 import { machineClock, watchMachine, type MachineReading } from '../../machine/usage.ts';
 import { readEnvironment } from '../../machine/cores.ts';
 import { oneRunAtATime, type Run } from '../../machine/locks.ts';
@@ -26,20 +22,10 @@ import type { RemoteSample } from '../../servers/remote.ts';
 import { Progress, installVariable, thisMachine, useSafePath } from '../../setup/machine.ts';
 import { projectRoot } from '../../setup/paths.ts';
 import { ensureTools } from '../../setup/tools.ts';
-import {
-  greeting,
-  patienceMs,
-  type K6Ended,
-  type RemoteK6,
-  type Reply,
-  type SentFile,
-  watchMs,
-} from './messages.ts';
+import { greeting, patienceMs, watchMs, type Reply, type SentFile } from './messages.ts';
 
 /** Files of server-configs/ by path, put in by the bundler. */
 declare const shippedFiles: Readonly<Record<string, string>>;
-
-const printedMs = 100;
 
 const mostEchoMs = 20_000;
 
@@ -56,7 +42,6 @@ interface Hosted {
 
 const over = new AbortController();
 const servers = new Map<number, Hosted>();
-const running = new Map<number, Promise<Child>>();
 const pending = new Set<Promise<void>>();
 /** Keeps other runs from measuring here. */
 let lock: Promise<unknown> | undefined;
@@ -88,16 +73,15 @@ const calls = {
     const used = { serverCpus: cpusOf(cores), generatorCpus: [] };
     return {
       address: ownAddress(),
-      architecture: process.arch as string,
       processors: { cores, quota: quota === Infinity ? null : quota },
       environment: readEnvironment(processors, used, {}),
       files: hardFilesLimit(),
     };
   },
-  /** Writes files below a new folder whose path nobody can guess. `open`: other users may enter it. */
-  keep: ({ files, open }: { files: readonly SentFile[]; open: boolean }) => {
+  /** Writes files below a new folder whose path nobody can guess; the server's user may enter it. */
+  keep: (files: readonly SentFile[]) => {
     const folder = path.join(ownFolder, randomUUID());
-    mkdirSync(folder, { mode: open ? 0o711 : 0o700 });
+    mkdirSync(folder, { mode: 0o711 });
     keepFiles(folder, files);
     return folder;
   },
@@ -171,43 +155,9 @@ const calls = {
     const { server, name } = hostedBy(id);
     return alarmsIn(server.logFile, name);
   },
-  clocks: () => ({ monotonicMs: machineClock.monotonicMs(), wallMs: machineClock.wallMs() }),
+  clock: () => machineClock.monotonicMs(),
   echo: openEcho,
-  k6: runK6,
-  endK6: async ({ k6, graceMs }: { k6: number; graceMs: number }) => {
-    await (await running.get(k6))?.stop(graceMs);
-  },
 };
-
-async function runK6({ k6, binary, args, env: given, folder }: RemoteK6): Promise<K6Ended> {
-  const files = k6Files(folder);
-  // k6's own variables here would change the load, or send samples elsewhere.
-  const env = { ...withoutVariables(process.env, 'K6_'), ...withoutK6Config, ...given };
-  const starting = startLogged({ command: binary, args, cwd: folder, env }, files.log, 'w');
-  running.set(k6, starting);
-  const child = await starting;
-  let printed = 0;
-  const tell = () => {
-    const text = textOf(files.console);
-    const whole = text.lastIndexOf('\n') + 1;
-    if (whole > printed) say({ printed: k6, text: text.slice(printed, whole) });
-    printed = Math.max(printed, whole);
-  };
-  const timer = setInterval(tell, printedMs);
-  const { code, signal } = await child.exited;
-  clearInterval(timer);
-  tell();
-  running.delete(k6);
-  const ended = {
-    code,
-    signal,
-    console: textOf(files.console),
-    log: textOf(files.log),
-    record: textOf(files.record),
-  };
-  rmSync(folder, { recursive: true, force: true });
-  return ended;
-}
 
 function hostedBy(id: number): Hosted {
   const hosted = servers.get(id);
@@ -233,7 +183,6 @@ async function answer({ id, name, given }: Question): Promise<void> {
 
 async function end(): Promise<void> {
   over.abort(new UserError('the agent ends'));
-  await Promise.allSettled([...running.values()].map(async (child) => (await child).stop(0)));
   // Starts and installations under way end in order.
   await Promise.allSettled(pending);
   await Promise.all([...servers.values()].map(endHosted));
@@ -270,8 +219,7 @@ function ownAddress(): string {
   throw new UserError(`the connection came to ${address}: name an IPv4 address of the host`);
 }
 
-/** Opens an echo for a single connection, to measure the link. Returns its port. */
-/** Sends `token` to each client, then echoes the client's data. */
+/** Opens an echo for a single connection, to measure the link: sends `token`, then what it receives. Returns its port. */
 async function openEcho(token: string): Promise<number> {
   const server = createServer((socket) => {
     socket.setNoDelay(true).on('error', () => undefined);

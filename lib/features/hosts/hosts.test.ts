@@ -6,17 +6,13 @@ import { createServer } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import type { LoadResult } from '../../result/load-result.ts';
 import { nginx } from '../../scenario/index.ts';
-import { byOurClocks } from '../../runner/generators.ts';
 import { agentOf, agentThat, factsAt } from '../../../test/fixtures/fake-agent.ts';
 import { listening } from '../../../test/fixtures/listening.ts';
 import { newFolder } from '../../../test/fixtures/new-folder.ts';
-import { phase } from '../../../test/fixtures/phase.ts';
 import { refusalOf } from '../../../test/fixtures/refused.ts';
 import { keepScript, openAgent } from './agent-connection.ts';
 import { measureLink } from './link.ts';
-import { outcomeFromHost, recordByOurClock } from './load.ts';
 import { wanted } from './messages.ts';
 import { openServerHost } from './server-host.ts';
 import { addressesOf, connect } from './ssh.ts';
@@ -195,7 +191,7 @@ test('an agent can report versions of known servers only; errors there become on
   const agent = await openAgent('web1');
   onTestFinished(agent.close);
   const died = agent.died(7);
-  agent.ask('clocks', undefined).catch(() => undefined);
+  agent.ask('clock', undefined).catch(() => undefined);
   expect(await died).toBe('x'.repeat(4000));
 });
 
@@ -208,20 +204,6 @@ test("an agent that never lists the host's servers", async () => {
   const asked = refusalOf(host.tools(['nginx'], false, new AbortController().signal));
   await vi.advanceTimersByTimeAsync(120_000);
   expect(await asked).toBe("web1: bakeoff's agent there does not answer within 120 s");
-});
-
-test('an outcome of k6 on another host', () => {
-  const result = phase({ requests: 100 });
-  expect(outcomeFromHost({ results: [result] })).toMatchObject({ results: [{ rps: result.rps }] });
-  for (const [wrong, problem] of [
-    [{ latencyMs: null }, 'latencyMs has to be an object'],
-    [{ rps: 'fast' }, 'rps has to be a number'],
-    [{ startedAt: 'now' }, 'startedAt "now" has to be an instant'],
-    [{ statuses: { '\u001b[31m': 1 } }, 'statuses. [31m'],
-  ] as const)
-    expect(() =>
-      outcomeFromHost({ results: [{ ...result, ...(wrong as object) }] } as never),
-    ).toThrow(`its k6 gives no right result: results[0].${problem}`);
 });
 
 test('a host that requests a file repeatedly gets it once', async () => {
@@ -303,26 +285,6 @@ test('addresses of a host', async () => {
   writeFileSync(program, script, { mode: 0o755 });
   expect(await addressesOf('me@web1')).toEqual(['192.0.2.7']);
   expect(await addressesOf('nowhere.invalid')).toEqual([]);
-});
-
-test('times from another host are converted to our clocks', () => {
-  const ahead = { monotonicMs: 500, wallMs: 2500.4 };
-  expect(
-    recordByOurClock(
-      '{"data":{"time":"2026-01-01T00:00:01.123456789Z","value":1}}\n{"data":{"time":"2026-01-01T02:00:01+02:00"}}',
-      ahead,
-    ),
-  ).toBe(
-    '{"data":{"time":"2025-12-31T23:59:58.623456789Z","value":1}}\n{"data":{"time":"2025-12-31T23:59:58.500000000Z"}}',
-  );
-  const result = (startedAt: string, endedAt: string, ...monotonicMs: [number, number]) => {
-    const at = (seconds: string) => `2026-01-01T00:00:0${seconds}Z`;
-    const ours = { startedAt: at(startedAt), endedAt: at(endedAt), monotonicMs };
-    return [{ results: [ours as unknown as LoadResult] }];
-  };
-  expect(byOurClocks(result('5.000', '6.000', 1500, 2500), { ...ahead, wallMs: 2500 })).toEqual(
-    result('2.500', '3.500', 1000, 2000),
-  );
 });
 
 test.each(['resetAndDestroy', 'destroy'] as const)('an interrupted connection: %s', async (cut) => {

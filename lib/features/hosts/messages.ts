@@ -1,25 +1,29 @@
-// The messages between bakeoff and its agent on another host: a JSON object per line.
+// The messages between bakeoff and its agent on another host: a JSON object per line. The host may be hostile, so nothing of another form
+// is used.
+import { isIPv4 } from 'node:net';
+import * as v from 'valibot';
+import {
+  count,
+  each,
+  figure,
+  flag,
+  list,
+  oneOf,
+  open,
+  optional,
+  orNull,
+  signed,
+  text,
+  texts,
+  whole,
+  type Form,
+} from '../../form.ts';
+import { environmentForm } from '../../result/environment.ts';
+import { requestsForm, serverNames } from '../../scenario/model.ts';
+
 /** A user's file or link, with its path in the sent folder. */
 export type SentFile =
   { path: string; mode: number; base64: string } | { path: string; link: string };
-
-/** A start of k6 in `folder`, made by `keep` and removed afterwards. `k6` is its id. */
-export interface RemoteK6 {
-  k6: number;
-  binary: string;
-  args: readonly string[];
-  env: Readonly<Record<string, string>>;
-  folder: string;
-}
-
-/** Exit of k6 and the contents of its files; '' for a missing file. */
-export interface K6Ended {
-  code: number | null;
-  signal: string | null;
-  console: string;
-  log: string;
-  record: string;
-}
 
 /** Between samples of a server's use. */
 export const watchMs = 20;
@@ -27,12 +31,11 @@ export const watchMs = 20;
 /** Size of a sample as JSON. */
 export const mostSampleBytes = 1000;
 
-/** An answer, a server that has ended by itself, output of a k6 script, or a line for the user. */
+/** An answer, a server that has ended by itself, or a line for the user. */
 export type Reply =
   | { id: number; answer?: unknown }
   | { id: number; problem: string; exitCode?: number | undefined }
   | { died: number; how: string }
-  | { printed: number; text: string }
   | { told: string };
 
 /** The agent's first line. */
@@ -43,3 +46,98 @@ export const wanted = 'bakeoff-agent-wanted';
 
 /** An ssh server does not notice a cut connection, so the agent ends after this silence. */
 export const patienceMs = 30_000;
+
+const nothing: Form<void> = v.pipe(
+  v.unknown(),
+  v.transform(() => undefined),
+);
+/** Linux takes 0.0.0.0 for this machine; from 224.0.0.0 on an address is of many. */
+function isHost(address: string): boolean {
+  const first = Number(address.split('.')[0]);
+  return isIPv4(address) && first > 0 && first < 224;
+}
+
+const port = whole(1, 65_535);
+
+const body = { status: count, bytes: figure, hash: text, encoding: text };
+const answer = open({
+  ...body,
+  sdBytes: optional(figure),
+  requests: optional(requestsForm),
+  each: optional(list(open(body))),
+  otherStatuses: optional(text),
+  type: text,
+  location: text,
+});
+
+const coreSeconds = orNull(
+  open({ processes: figure, interrupts: figure, steal: figure, idle: figure }),
+);
+const machine = open({
+  server: coreSeconds,
+  generator: coreSeconds,
+  loadAverage: figure,
+  // JSON leaves undefined out.
+  serverMhz: v.optional(orNull(figure)),
+});
+const sample = open({
+  atMs: signed,
+  cpuSeconds: figure,
+  waitedSeconds: figure,
+  rssBytes: figure,
+  quotaThrottledMs: figure,
+  quotas: text,
+  stopped: flag,
+  machine: optional(machine),
+});
+
+/** The forms of the answers, by call. */
+export const answerForms = {
+  facts: open({
+    address: v.pipe(text, v.check(isHost, 'has to be the IPv4 address of a host')),
+    processors: open({
+      cores: v.pipe(
+        list(open({ cpus: list(count), node: count, capacity: figure })),
+        v.minLength(1, 'has to have a core'),
+      ),
+      quota: orNull(figure),
+    }),
+    environment: environmentForm,
+    files: count,
+  }),
+  keep: text,
+  tools: open({
+    binaries: open(each(serverNames, optional(text))),
+    versions: open(each(serverNames, optional(text))),
+  }),
+  alone: nothing,
+  start: open({
+    id: count,
+    name: oneOf(serverNames),
+    version: text,
+    origin: v.pipe(text, v.regex(/^https?:\/\/[\d.]+:\d+$/, 'has to be http://ADDRESS:PORT')),
+    workers: count,
+    redirections: texts,
+    upstreams: list(v.union([open({ port }), open({ socket: text })])),
+    answer,
+  }),
+  stop: nothing,
+  watch: nothing,
+  watched: list(sample),
+  alarms: open({
+    crash: optional(text),
+    alarm: optional(text),
+    last: optional(text),
+    clientErrors: optional(v.record(text, count, 'has to be an object')),
+  }),
+  clock: signed,
+  echo: port,
+};
+
+/** The form of a line of the agent. */
+export const replyForm: Form<Reply> = v.union([
+  open({ died: count, how: text }),
+  open({ told: text }),
+  open({ id: count, problem: text, exitCode: v.optional(signed) }),
+  open({ id: count, answer: v.optional(v.unknown()) }),
+]);

@@ -1,8 +1,10 @@
-// The machines of a run with other hosts: their cores, and which go together.
+// A run with its servers on another host: what the flags name, and the cores.
 import { expect, onTestFinished, test, vi } from 'vitest';
+import { readArguments } from '../../cli/arguments.ts';
+import { readRunOptions, runFlags } from '../../cli/run-options.ts';
 import { readEnvironment, sharesCores } from '../../machine/cores.ts';
-import { agentOf, agentThat, factsAt } from '../../../test/fixtures/fake-agent.ts';
-import { coresOfTwo, openHosts } from './open.ts';
+import { agentThat, factsAt } from '../../../test/fixtures/fake-agent.ts';
+import { coresOfTwo, openHost } from './open.ts';
 
 const cores = [0, 1, 2, 3].map((cpu) => ({ node: 0, capacity: 0, cpus: [cpu] }));
 const ofTwo = { cores: cores.slice(0, 2), quota: Infinity };
@@ -39,39 +41,28 @@ test('servers on another host get the cores in --server-cpus', () => {
   );
 });
 
-const ofConfigs = { kinds: ['config'], asked: {}, scenario: {} };
-
-test('with servers on another host this machine needs no server', async () => {
+test('the servers of a run start on the host, and this machine needs none', async () => {
   agentThat(`cat <<'END'\n${JSON.stringify({ id: 1, answer: factsAt('192.0.2.1') })}\nEND\ncat`);
-  const named = { server: 'web1', generators: [], mayInstall: false };
-  const machines = await openHosts(named, ofConfigs);
+  const machines = await openHost('web1', false, {});
   onTestFinished(machines.close);
   expect(machines.cores).toMatchObject({ serverHost: 'web1', serverFiles: { most: 1024 } });
   expect(machines.neededLocally(['nginx'])).toEqual([]);
-  expect(machines.startLoad).toBeUndefined();
   expect(machines.lost()).toBeUndefined();
   await machines.close();
   await vi.waitFor(() => expect(machines.lost()).toMatch(/^the connection to web1 ended/));
 });
 
-test('hosts that cannot be used together are refused', async () => {
-  const named = { generators: ['gen1'], mayInstall: false };
-  await expect(openHosts({ ...named, server: undefined }, ofConfigs)).rejects.toThrow(
-    /^--generator-host needs --server-host, or addresses to compare/,
-  );
-  agentOf({ id: 1, answer: factsAt('192.0.2.1') });
-  await expect(openHosts({ ...named, server: 'web1' }, ofConfigs)).rejects.toThrow(
-    /^--generator-host gen1 is the server host: name another machine/,
-  );
+const machinesOf = (line: string) =>
+  readRunOptions(readArguments(line.split(' '), runFlags)).machines;
+
+test.each([
+  ['--install', /^--install is for --server-host: give one/],
+  ['--server-host=-oProxyCommand=x', /^--server-host -oProxyCommand=x: write it as ssh takes it/],
+])('refuses %s', (line, message) => {
+  expect(() => machinesOf(line)).toThrow(message);
 });
 
-test('generators on other hosts load addresses, and this machine starts the servers', async () => {
-  agentOf({ id: 1, answer: factsAt('192.0.2.1') });
-  const named = { server: undefined, generators: ['gen1'], mayInstall: false };
-  const machines = await openHosts(named, { ...ofConfigs, kinds: ['address'] });
-  onTestFinished(machines.close);
-  expect(machines.cores.generatorHosts?.names).toEqual(['gen1']);
-  expect(machines.cores.serverHost).toBeUndefined();
-  expect(machines.neededLocally(['nginx'])).toEqual(['nginx']);
-  expect(machines.startLoad).toBeDefined();
+test('servers are away if the flag says so', () => {
+  expect(machinesOf('--server-host root@web1 --install')).toMatchObject({ flag: '--server-host' });
+  expect(machinesOf('--rounds 4')).toBeUndefined();
 });

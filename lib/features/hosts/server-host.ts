@@ -18,7 +18,7 @@ import type { ConfiguredServer, Page, ServerName, ServerSpec } from '../../scena
 import { isConfigured } from '../../scenario/variants.ts';
 import { waitUntilReady, type RemoteServer, type StartOptions } from '../../servers/index.ts';
 import { ownPortsText } from '../../servers/ports.ts';
-import { clocksAhead, keepLimitMs, openAgent, type AnswerOf } from './agent-connection.ts';
+import { clockAheadMs, keepLimitMs, openAgent, type AnswerOf } from './agent-connection.ts';
 import { measureLink } from './link.ts';
 import { mostSampleBytes, watchMs, type SentFile } from './messages.ts';
 import { addressesOf, usualLineBytes } from './ssh.ts';
@@ -38,7 +38,7 @@ type Agent = Awaited<ReturnType<typeof openAgent>>;
  */
 export async function openServerHost(name: string) {
   const agent = await openAgent(name);
-  const { address, processors, environment, files } = agent.facts;
+  const { address, processors, files } = agent.facts;
   const sent = new SentFolders(agent, name);
   let measured: Promise<ServerHostFacts> | undefined;
   const facts = () => (measured ??= measuredFacts(agent, name));
@@ -46,7 +46,6 @@ export async function openServerHost(name: string) {
     /** The name as given by the user. */
     name,
     address,
-    bootId: environment.bootId,
     processors: { ...processors, quota: processors.quota ?? Infinity } as Processors,
     files,
     /** Its facts for the result; measures the link once. Throws UserError if its ports are not reached from here. */
@@ -147,8 +146,8 @@ class SentFolders {
   }
 
   async #send(folder: string): Promise<string> {
-    const given = { files: await filesOf(folder, this.#host), open: true };
-    return this.#agent.ask('keep', given, { limitMs: keepLimitMs });
+    const files = await filesOf(folder, this.#host);
+    return this.#agent.ask('keep', files, { limitMs: keepLimitMs });
   }
 }
 
@@ -160,7 +159,7 @@ function hostedServer(agent: Agent, { id, ...server }: AnswerOf<'start'>): Remot
     stop: () => (stopping ??= agent.ask('stop', { server: id }).catch(() => undefined)),
     alarms: () => agent.ask('alarms', { server: id }),
     async watch() {
-      const { monotonicMs: aheadMs } = await clocksAhead(agent);
+      const aheadMs = await clockAheadMs(agent);
       await agent.ask('watch', { server: id });
       const beganMs = machineClock.monotonicMs();
       return async () => {

@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { newFolder } from '../../../test/fixtures/new-folder.ts';
-import { recordedPoints } from './record.ts';
+import { parseGoTime, recordedPoints } from './record.ts';
 
 const point = (metric: string, second: number, tags: Record<string, string> | null) =>
   JSON.stringify({
@@ -33,4 +33,14 @@ it('counts points once that the database keeps as one', async () => {
     ['loadgen_rps 1 a side', 3],
     ['iterations  ', 1],
   ]);
+});
+
+it.each([
+  ['2026-01-02T03:04:05.123456789Z', 1767323045123456789n],
+  ['2026-01-02T03:04:05Z', 1767323045000000000n],
+  ['2026-01-02T03:04:05.000000001+09:00', 1767290645000000001n],
+  ['2026-01-02 03:04', null],
+  ['2026-13-02T03:04:05Z', null],
+])('parses %s with nanosecond precision', (text, expected) => {
+  expect(parseGoTime(text)).toBe(expected);
 });

@@ -1,7 +1,6 @@
 // Reads the points in k6's record (`--out json`), as k6 sends them to the database.
 import { createReadStream } from 'node:fs';
 import { createInterface } from 'node:readline';
-import { parseGoTime } from '../../runner/k6-record.ts';
 import { tagsAsFields } from '../../influx/k6-output.ts';
 import { line } from '../../influx/line-protocol.ts';
 
@@ -89,4 +88,15 @@ function pointIn(text: string) {
   if (type !== 'Point' || metric === undefined || value === undefined || timestampNs === null)
     return undefined;
   return { metric, tags: tags ?? {}, value, timestampNs };
+}
+
+const rfc3339 = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d)$/;
+
+/** Exact nanoseconds since 1970 of a Go time in JSON (RFC 3339 with up to nine digits); null for other text. */
+export function parseGoTime(text: string): bigint | null {
+  const match = rfc3339.exec(text);
+  if (match === null) return null;
+  const seconds = Date.parse(`${match[1]}${match[3]}`);
+  if (Number.isNaN(seconds)) return null;
+  return BigInt(seconds) * 1_000_000n + BigInt((match[2] ?? '').padEnd(9, '0'));
 }

@@ -194,7 +194,7 @@ async function readConfig(
   if (given === undefined) throw usageError(`knobs wants a config: ${typed('knobs')} nginx.conf`);
   if (options.machines !== undefined)
     throw usageError(
-      `knobs tries values on this machine: leave ${options.machines.flags} out, and compare the config with the lines that help on the other host`,
+      `knobs tries values on this machine: leave ${options.machines.flag} out, and compare the config with the lines that help on the other host`,
     );
   const source = await readSource(given, flags.get('in'));
   if (source.kind !== 'config')

@@ -332,11 +332,7 @@ async function measured(
     serverCpus: Array.from({ length: server.cores }, (_, cpu) => cpu),
     generatorCpus: [],
     serverHost: 'the cluster',
-    generatorHosts: {
-      names: Array.from({ length: generators }, (_, index) => `generator ${index + 1}`),
-      coresEach: generator.cores,
-      overheadSeconds,
-    },
+    generators: { cores: generators * generator.cores, overheadSeconds },
   };
   const { rounds = defaultRounds, maxTimeSeconds } = options;
   const plan: Plan = {

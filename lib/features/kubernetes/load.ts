@@ -9,7 +9,6 @@ import type { LoadPlan } from '../../k6/load-plan.ts';
 import type { LoadResult } from '../../result/load-result.ts';
 import type { Phase } from '../../result/result.ts';
 import { otherBodiesOf } from '../../runner/bodies.ts';
-import { mergeInstances, byOurClocks, type InstanceEnd } from '../../runner/generators.ts';
 import { expectedOf } from '../../runner/k6-plan.ts';
 import { perRequestOf } from '../../runner/observers/per-request.ts';
 import { RoundFailure } from '../../runner/failures.ts';
@@ -23,6 +22,7 @@ import {
 import type { ConfiguredServer } from '../../scenario/model.ts';
 import { configOf } from '../../scenario/variants.ts';
 import { workersFor } from '../../servers/index.ts';
+import { byOurClock, mergeInstances, type InstanceEnd } from './generators.ts';
 import {
   KubectlError,
   describeInstance,
@@ -182,8 +182,7 @@ async function outcomeOf(
   const ends = await Promise.all(
     Array.from({ length: generators }, async (_, index): Promise<InstanceEnd> => {
       const outcome = left.get(index + 1);
-      if (outcome !== undefined)
-        return { phases: byOurClocks(outcome.phases, { wallMs: outcome.aheadMs, monotonicMs: 0 }) };
+      if (outcome !== undefined) return { phases: byOurClock(outcome.phases, outcome.aheadMs) };
       const pod = pods.find((other) => describePod(other) === describeInstance(index + 1));
       const why = pod === undefined ? 'its pod is gone' : await describeEnd(kubectl, pod);
       return { failure: `left no result in InfluxDB: ${why}` };

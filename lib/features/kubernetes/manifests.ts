@@ -6,7 +6,7 @@ import { usageError } from '../../errors.ts';
 import { filesBelow, inTemporaryFolder } from '../../files.ts';
 import { type LoadPlan, loadPlanVariable } from '../../k6/load-plan.ts';
 import { present } from '../../present.ts';
-import { dividedPlan } from '../../runner/generators.ts';
+import { dividedPlan } from './generators.ts';
 import { loadPlanFor } from '../../runner/k6-plan.ts';
 import { writeMixFiles } from '../../runner/mix-files.ts';
 import { compileScript, ownVariables } from '../../runner/k6.ts';

@@ -31,7 +31,7 @@ test('a network is made on one machine, and by no script', async () => {
   await expect(scenarioCommand(['http3-loss', '--k6-script'])).rejects.toMatchObject(
     refused('--k6-script: http3-loss has networks of its own, and a script makes none: take'),
   );
-  const machines = { flags: '--away', areServersAway: true };
+  const machines = { flag: '--away' };
   const scenario = await findScenario('http3-loss');
   const running = runScenario(scenario, { machines } as AskedOptions, () => undefined);
   await expect(running).rejects.toMatchObject(

@@ -335,6 +335,21 @@ test('unknown fields are dropped, missing fields count as not measured', () => {
   });
 });
 
+test('a run of before is shown whose load other hosts made at the times of a log', async () => {
+  const complete = result([workers]);
+  const machine = { address: '192.0.2.1', architecture: 'x64', cpuModel: 'c', kernel: 'k' };
+  const generatorHosts = [{ ...machine, name: 'me@gen1', cores: 2, memoryBytes: 1 }];
+  const older = JSON.stringify({
+    ...complete,
+    environment: { ...complete.environment, generatorHosts },
+    variants: complete.variants.map((variant) => ({
+      ...variant,
+      load: { ...variant.load, arrivals: 'logged', rate: 10, requests: 80 },
+    })),
+  });
+  expect(await htmlReport(checkResult(older, 'file'), [])).toContain('on me@gen1 (2 cores)');
+});
+
 test('a result file has each histogram on one line, and supports any text', () => {
   expect(resultJson(both)).toMatch(/^ +"histogram": \[\[.*\]\],?$/m);
   expect(resultJson(both)).not.toMatch(/"histogram": \[$/m);

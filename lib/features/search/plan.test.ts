@@ -3,7 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { newFolder } from '../../../test/fixtures/new-folder.ts';
-import { cores, planOf as anyPlan } from '../../../test/fixtures/plan.ts';
+import { planOf as anyPlan } from '../../../test/fixtures/plan.ts';
 import { compareCommand } from '../../cli/compare.ts';
 import { k6ScriptFlag } from '../../cli/k6-script.ts';
 import { readArguments } from '../../cli/arguments.ts';
@@ -105,11 +105,6 @@ test('a search refuses what it cannot load in steps', () => {
     /^--within: nghttpd-img has 3 load phases on one server, /,
   );
   expect(() => planOf('--within p99=5ms', { metric: 'p50' })).toThrow(/: leave --metric out$/);
-  const generatorHosts = { names: ['x', 'y'], coresEach: 1 };
-  const flags = new Map([['within', 'p99=5ms']]);
-  expect(() => anyPlan(cached, { flags }, { cores: { ...cores, generatorHosts } })).toThrow(
-    /^--within searches from one host, and the load would be made by 2: /,
-  );
 });
 
 test('k6 gets the code of a search only for a search', async () => {

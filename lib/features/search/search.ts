@@ -67,12 +67,7 @@ export function searchWithin(within: Within): SteppedLoad {
   };
 }
 
-function requireSearchable({ scenario, variants, metric, cores }: PlanDraft): void {
-  const hosts = cores.generatorHosts?.names.length ?? 1;
-  if (hosts > 1)
-    throw usageError(
-      `--within searches from one host, and the load would be made by ${hosts}: name one --generator-host, or leave --within out`,
-    );
+function requireSearchable({ scenario, variants, metric }: PlanDraft): void {
   if (scenario.phases !== undefined)
     throw usageError(
       `--within: ${scenario.name} has ${scenario.phases.count} load phases on one server, and a search has steps of its own: take another scenario`,

@@ -8,10 +8,9 @@ import * as form from '../../form.ts';
 import { present } from '../../present.ts';
 import { mostPages, type LoadRequest } from '../../scenario/model.ts';
 import { isMethod, problemOfHeader, textOfFile } from '../../scenario/load/flags.ts';
-import { urlParts } from '../../scenario/pages.ts';
+import { urlParts, type AskedRequests } from '../../scenario/pages.ts';
 import { fromCallersFolder } from '../../setup/paths.ts';
-import { Counts } from './piece.ts';
-import { LeftOut, safeMethods, statusWithout, type Traffic } from './log.ts';
+import { Counts, LeftOut, safeMethods, statusWithout } from './log.ts';
 
 const mostBytes = 64e6;
 
@@ -27,7 +26,11 @@ interface HostRequest extends LoadRequest {
  * Reads a HAR 1.2 of a browser's developer tools: the requests of `site`, or of its most frequent host.
  * @param methods as in readLog @throws UserError (exit code 2) for another file, and if nothing is left
  */
-export function readHar(file: string, methods: 'safe' | 'all' = 'safe', site?: string): Traffic {
+export function readHar(
+  file: string,
+  methods: 'safe' | 'all' = 'safe',
+  site?: string,
+): AskedRequests {
   const text = textOfFile('--har', file, mostBytes);
   let entries: unknown;
   try {
@@ -64,6 +67,7 @@ export function readHar(file: string, methods: 'safe' | 'all' = 'safe', site?: s
     requests: merged(ofHost, `--har ${file}`),
     ...present({ host }),
     notes: [summary, ...left],
+    record: 'HAR',
   };
 }
 
@@ -145,7 +149,7 @@ function isBelow(file: string, folder: string): boolean {
 }
 
 /** Reads targets of vegeta, in its text format or in JSON. @throws UserError (exit code 2) that names the line */
-export function readTargets(file: string): Traffic {
+export function readTargets(file: string): AskedRequests {
   const text = textOfFile('--targets', file, mostBytes);
   const targetsFile = fromCallersFolder(file);
   const isAnothers = statSync(targetsFile).uid !== 0;

@@ -10,19 +10,8 @@ import { counts, percent, whole } from '../../format.ts';
 import { isObject } from '../../form.ts';
 import { present } from '../../present.ts';
 import type { LoadRequest } from '../../scenario/model.ts';
+import type { AskedRequests } from '../../scenario/pages.ts';
 import { fromCallersFolder } from '../../setup/paths.ts';
-import { BusiestPiece, Counts, type Pace } from './piece.ts';
-
-export interface Traffic {
-  /** The most frequent first. The status is the log's most frequent one of the request. */
-  requests: readonly LoadRequest[];
-  /** The most frequent host of a log that names hosts. */
-  host?: string;
-  /** Report for the user: requests that were read and left out. */
-  notes: readonly string[];
-  /** The requests have times (atMs) within so many seconds. */
-  replaySeconds?: number;
-}
 
 export interface LogOptions {
   /** `safe` (default): GET and HEAD only, since other requests may change data. */
@@ -31,8 +20,6 @@ export interface LogOptions {
   host?: string | undefined;
   /** Formats of nginx's log_format, beside the usual ones. */
   formats?: readonly string[];
-  /** Requests come at the times of the log, and not by their shares. */
-  pace?: Pace | undefined;
 }
 
 /** Rarer requests stand together by path, up to so many paths. */
@@ -42,17 +29,17 @@ const mostKept = 1_000_000;
 
 /**
  * Reads access logs: combined or common format (also with a host before it), or a JSON object per line. `-` is stdin; .gz is gzip.
+ * @returns the most frequent requests first, each with its most frequent status; the most frequent host of a log that names hosts
  * @throws UserError (exit code 2) for a file that cannot be read, an unknown format, and if nothing is left
  */
 export async function readLog(
   files: readonly string[],
-  { methods = 'safe', host: site, formats = [], pace }: LogOptions = {},
-): Promise<Traffic> {
+  { methods = 'safe', host: site, formats = [] }: LogOptions = {},
+): Promise<AskedRequests> {
   /** Counts by host, and by method, status and target. */
   const hosts = new Map<string, Counts<string>>();
   const leftOut = new LeftOut();
   const forms = formats.map(lineForm);
-  const piece = pace && new BusiestPiece(pace);
   let [lines, kept] = [0, 0];
   const add = (line: string) => {
     if (line === '' || line === '\r') return;
@@ -71,8 +58,6 @@ export async function readLog(
       return leftOut.add(`after ${whole(mostKept)} different ones`, line);
     hosts.set(host, counted);
     counted.add(key);
-    const at = piece === undefined ? NaN : secondsOf(entry.time);
-    if (at > 0) piece?.add(`${host} ${key}`, at);
   };
   for (const file of files)
     await eachLine(file, add).catch((error: unknown) => {
@@ -89,10 +74,6 @@ export async function readLog(
       `--log ${files.join(' ')}: ${lines === 0 ? 'it is empty' : `none of ${all} can be used. ${left.join('')} Give a log in the combined format, or with an object in JSON on each line`}`,
     );
   const host = present({ host: first.host || undefined });
-  if (piece !== undefined) {
-    const { summary, seconds, requests } = replayOf(piece, first.host);
-    return { requests, ...host, replaySeconds: seconds, notes: [summary, ...left] };
-  }
   const { requests, paths, sum } = mixOf(first.counted);
   const rarer = paths === 0 ? '' : `, and rarer ones of ${counts(paths, 'path')}`;
   const summary = `Of the log's ${all}, ${percent(sum / lines)} are in the load: ${counts(requests.length - paths, 'request')}${rarer}.`;
@@ -123,6 +104,21 @@ async function eachLine(file: string, call: (line: string) => void): Promise<voi
 
 function streamOf(file: string): ReadStream {
   return createReadStream('', { fd: openPlain(file) });
+}
+
+/** How often each key was counted. */
+export class Counts<K> extends Map<K, number> {
+  add(key: K, count = 1): void {
+    this.set(key, count + (this.get(key) ?? 0));
+  }
+
+  sum(): number {
+    return total([...this.values()], (count) => count);
+  }
+
+  mostFrequent(): K | undefined {
+    return [...this].sort(([, a], [, b]) => b - a)[0]?.[0];
+  }
 }
 
 /** Others may change data. */
@@ -157,16 +153,6 @@ function exampleOf(line: string): string {
 export const statusWithout = (status: number): number =>
   status === 304 || status === 206 ? 200 : status;
 
-function replayOf(piece: BusiestPiece, host: string): ReturnType<BusiestPiece['replay']> {
-  const counted = new Counts<string>();
-  for (const { key } of piece.lines())
-    if (key.startsWith(`${host} `)) counted.add(key.slice(host.length + 1));
-  const { requestOf } = mixOf(counted);
-  return piece.replay((key) =>
-    key.startsWith(`${host} `) ? requestOf(key.slice(host.length + 1)) : undefined,
-  );
-}
-
 /** @param counted by method, status and target */
 function mixOf(counted: ReadonlyMap<string, number>) {
   const statusesOf = new Map<
@@ -194,17 +180,7 @@ function mixOf(counted: ReadonlyMap<string, number>) {
     else if (paths.size < mostRequests) paths.set(path, { ...request });
   }
   const mix = [...requests, ...paths.values()];
-  const made = new Map(requests.map((request) => [`${request.method} ${request.target}`, request]));
-  return {
-    requests: mix,
-    paths: paths.size,
-    sum: total(mix, ({ weight }) => weight),
-    /** The request by which one of `counted` is made. */
-    requestOf(key: string): LoadRequest | undefined {
-      const name = key.replace(/ \d+ /, ' ');
-      return made.get(name) ?? paths.get(name.replace(/\?.*$/, ''));
-    },
-  };
+  return { requests: mix, paths: paths.size, sum: total(mix, ({ weight }) => weight) };
 }
 
 /** Limit of a line in characters. */
@@ -218,8 +194,8 @@ interface LineForm {
 
 /** The combined and the common format, also with a host before it. */
 const usual: LineForm = {
-  pattern: /^(?:([\w.-]+):\d+ )?\S+ \S+ \S.*? \[([^\][]+)\] "((?:[^"\\]|\\.)*)" (\d{3}) (?:\d+|-)/,
-  variables: ['host', 'time', 'request', 'status'],
+  pattern: /^(?:([\w.-]+):\d+ )?\S+ \S+ \S.*? \[[^\][]+\] "((?:[^"\\]|\\.)*)" (\d{3}) (?:\d+|-)/,
+  variables: ['host', 'request', 'status'],
 };
 
 /**
@@ -266,12 +242,9 @@ function entryOf(line: string, forms: readonly LineForm[]) {
     status,
     ...present({
       host: field('host', 'http_host', 'server_name', 'vhost')?.replace(/:\d+$/, ''),
-      time: all[times.find((name) => all[name] !== undefined) ?? ''],
     }),
   };
 }
-
-const times = ['msec', 'ts', 'time_iso8601', 'time_local', 'time', 'timestamp', '@timestamp'];
 
 function fieldsOf(line: string, forms: readonly LineForm[]): Record<string, unknown> | undefined {
   for (const { pattern, variables } of [...forms, usual]) {
@@ -286,20 +259,6 @@ function fieldsOf(line: string, forms: readonly LineForm[]): Record<string, unkn
     return undefined;
   }
 }
-
-/** Seconds since 1970 of "10/Oct/2025:13:55:36 +0000", of ISO 8601, or of a number of (milli)seconds; NaN for all else. */
-function secondsOf(time: unknown): number {
-  const number = typeof time === 'string' && time !== '' ? Number(time) : time;
-  if (typeof number === 'number' && !Number.isNaN(number)) {
-    const seconds = number > 1e11 ? number / 1000 : number;
-    return seconds < latestSeconds ? seconds : NaN;
-  }
-  const text = String(time).replace(/^(\d\d)\/(\w{3})\/(\d{4}):(?=\d\d:)/, '$1 $2 $3 ');
-  return Date.parse(text) / 1000;
-}
-
-/** The end of the year 9999. */
-const latestSeconds = 253_402_300_800;
 
 /** Makes a target valid for a request: bytes that a log escapes (\xC3) and non-ASCII characters become %C3. */
 function sendable(target: string): string {

@@ -3,9 +3,10 @@ import { execFileSync } from 'node:child_process';
 import { chmodSync, chownSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
-import { beforeEach, describe, expect, it, test, vi } from 'vitest';
+import { beforeEach, expect, test, vi } from 'vitest';
 import { readHar, readTargets } from './lists.ts';
-import { readLog, type LogOptions, type Traffic } from './log.ts';
+import type { AskedRequests } from '../../scenario/pages.ts';
+import { readLog, type LogOptions } from './log.ts';
 import { newFolder, sharedFolder } from '../../../test/fixtures/new-folder.ts';
 import { refusalOf } from '../../../test/fixtures/refused.ts';
 
@@ -20,7 +21,7 @@ const combined = (request: string, status = 200, before = '1.2.3.4 - - ') =>
   `${before}[10/Oct/2025:13:55:36 +0000] "${request}" ${status} 612 "-" "curl/8 [x] \\"y\\""\n`;
 const get = { method: 'GET', target: '/a?b=1', status: 200, weight: 1 };
 
-test.each<[string, string, Partial<Traffic>]>([
+test.each<[string, string, Partial<AskedRequests>]>([
   [
     'common',
     '::1 - - [10/Oct/2025:13:55:36 +0000] "GET /a?b=1 HTTP/1.0" 200 -',
@@ -113,78 +114,6 @@ test('in a log_format of the config under test', async () => {
   expect(requests).toEqual([{ ...get, status: 404 }]);
 });
 
-describe('replayed at the logged times', () => {
-  const at = (time: string, target: string, times = 1) =>
-    `1.2.3.4 - - [10/Oct/2025:${time} +0200] "GET ${target} HTTP/1.1" 200 612\n`.repeat(times);
-  const replayed = (target: string, ...atMs: number[]) => ({
-    ...get,
-    target,
-    weight: atMs.length,
-    atMs,
-  });
-
-  it.each<[string, string, Partial<Traffic>]>([
-    [
-      'the busiest piece',
-      at('23:59:57', '/before') +
-        at('23:59:59', '/a') +
-        at('23:59:58', '/late') +
-        at('23:59:59', '/b', 3) +
-        `${at('00:00:01', '/c', 2)}`.replaceAll('10/Oct', '11/Oct') +
-        `${at('00:10:00', '/after', 4)}`.replaceAll('10/Oct', '11/Oct'),
-      {
-        replaySeconds: 2,
-        requests: [
-          replayed('/late', 250),
-          replayed('/a', 562.5),
-          replayed('/b', 687.5, 812.5, 937.5),
-          replayed('/c', 1625, 1875),
-        ],
-        notes: [
-          'The busiest 4 s of the log, from 2025-10-10 21:59:58 UTC on, are replayed 2 times as fast: 7 requests in 2 s, 5 in the busiest second.',
-        ],
-      },
-    ],
-    [
-      'times that are exact',
-      '{"msec":"1760000000.100","request_method":"GET","uri":"/","status":200}\n{"msec":"1760000000.600","request_method":"GET","uri":"/","status":200}',
-      {
-        replaySeconds: 0.5,
-        requests: [replayed('/', 50, 300)],
-      },
-    ],
-    [
-      'ISO 8601, and milliseconds',
-      '{"time":"2025-10-09T08:53:20Z","request_method":"GET","uri":"/","status":200}\n{"ts":1760000001000,"request_method":"GET","uri":"/","status":200}',
-      {
-        replaySeconds: 1,
-        requests: [replayed('/', 250, 750)],
-      },
-    ],
-  ])('has %s', async (_, text, traffic) => {
-    expect(await read(text, { pace: { factor: 2, seconds: 2 } })).toMatchObject(traffic);
-  });
-
-  it('has random times within a second on request', async () => {
-    const pace = { factor: 1, seconds: 2, arrivals: 'poisson' } as const;
-    const { requests } = await read(at('12:00:00', '/', 100), { pace });
-    const times = requests[0]?.atMs ?? [];
-    expect(times).toHaveLength(100);
-    expect(Math.min(...times)).toBeGreaterThanOrEqual(0);
-    expect(Math.max(...times)).toBeLessThan(1000);
-    expect(
-      new Set(times.map((ms, place) => Math.round(ms - (times[place - 1] ?? 0)))).size,
-    ).toBeGreaterThan(5);
-  });
-
-  it('needs timestamps', async () => {
-    const text = '{"request_method":"GET","uri":"/","status":200}';
-    expect(await refusalOf(read(text, { pace: { factor: 1, seconds: 2 } }))).toBe(
-      '--pace: no line of the log has a time: leave it out',
-    );
-  });
-});
-
 test('keeps 10,000 distinct requests, and merges the rest by path', async () => {
   const lines = Array.from({ length: 29_999 }, (_, index) => {
     const target = index < 9999 ? `/${index}` : `/rest${(index + 1) % 2}?${index + 1}`;
@@ -250,16 +179,6 @@ test('a malformed line is skipped or partly used', async () => {
     `${JSON.stringify({ method: 'GET', uri: '/a?b=1', status: 200, ...fields })}\n`;
   const { requests } = await read(json({ uri: '/\ud800' }));
   expect(requests).toMatchObject([{ target: '/%EF%BF%BD' }]);
-  const text = json({ ts: 1e308 }) + json({ ts: 1e300 }) + json({ ts: 1 });
-  const { notes } = await read(text, { pace: { factor: 1, seconds: 1 } });
-  expect(notes[0]).toMatch(/from 1970-01-01 00:00:01 UTC .*: 1 request in 1 s/);
-});
-
-test('a replay over two days', async () => {
-  const at = (msec: number) => JSON.stringify({ method: 'GET', uri: '/', status: 200, msec });
-  const lines = Array.from({ length: 172_800 }, (_, second) => at(1e9 + second));
-  const pace = { factor: 1, seconds: 172_800 };
-  expect((await read(lines.join('\n'), { pace })).notes[0]).toMatch(/, 1 in the busiest second\.$/);
 });
 
 test('an example contains no control or invisible characters', async () => {

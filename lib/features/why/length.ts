@@ -63,7 +63,7 @@ export function expectedLook(plan: PlanDraft, flags: ReadonlyMap<string, string>
 
 /** 0 where a round has that load already: the only one of its group, as long, or with all its requests from the first connect on. */
 function checkedSeconds(plan: PlanDraft, { variant, load }: PlannedVariant, most: number): number {
-  if (isCounted(load) || load.arrivals === 'logged') return 0;
+  if (isCounted(load)) return 0;
   const { rate, requests = 0 } = load;
   const inRounds = rate === undefined ? (load.durationSeconds ?? 0) : requests / rate;
   const written = loadOf(plan.scenario, variant);

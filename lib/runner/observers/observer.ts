@@ -6,7 +6,7 @@ import type { Phase } from '../../result/result.ts';
 import type { ServerFigures } from '../../result/server-metrics.ts';
 import type { ServerSample } from '../../servers/usage.ts';
 import type { EnclosedLoad } from '../enclosure.ts';
-import type { RunningK6 } from '../machines.ts';
+import type { RunningK6 } from '../k6.ts';
 import { RoundFailure } from '../failures.ts';
 import type { Attempt, Plan, Stage } from '../plan.ts';
 import type { UsageSample } from '../samples.ts';

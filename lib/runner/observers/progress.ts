@@ -1,6 +1,6 @@
 // Reports the present rate of a load, and each of its steps.
 import { followPhases, followRate } from '../k6.ts';
-import type { RunningK6 } from '../machines.ts';
+import type { RunningK6 } from '../k6.ts';
 import type { ObservedLoad, Observer } from './observer.ts';
 
 const reportIntervalMs = 500;

@@ -11,9 +11,8 @@ export const strangers: Observer = {
     const shared = stages.filter(sharesLoopback);
     let end: ReturnType<typeof watchStrangers> | undefined;
     return {
-      // A generator elsewhere has sockets that are not seen here.
       started({ pid }) {
-        if (pid !== undefined) end = watchStrangers(shared.map(sideOf), pid);
+        end = watchStrangers(shared.map(sideOf), pid);
       },
       async end() {
         const found = (await end?.()) ?? [];

@@ -3,7 +3,7 @@ import { total } from '../../analysis/statistics.ts';
 import { watchMachine, watchThrottling, type ThrottlingWatch } from '../../machine/usage.ts';
 import { isRemote, isWatched, watchUpstreams, type RunningServer } from '../../servers/index.ts';
 import { watchProcess } from '../../servers/usage.ts';
-import type { RunningK6 } from '../machines.ts';
+import type { RunningK6 } from '../k6.ts';
 import { sampleUsage, withServer, type UsageReaders, type UsageSampler } from '../samples.ts';
 import type { ObservedLoad, Observer } from './observer.ts';
 
@@ -47,8 +47,7 @@ function readersOf(
   throttling: ThrottlingWatch,
 ): UsageReaders {
   const servers = stages.map(({ server }) => server);
-  const none = () => 0;
-  const ofK6 = k6.pid === undefined ? none : watchProcess(k6.pid);
+  const ofK6 = watchProcess(k6.pid);
   const ofEnclosures = stages.flatMap(({ enclosure }) => enclosure?.watchCpu() ?? []);
   // Unknown on another machine.
   const ofUpstreams = servers.some((server) => isRemote(server) && server.upstreams.length > 0)

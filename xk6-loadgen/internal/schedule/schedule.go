@@ -1,6 +1,6 @@
-// Package schedule says which requests of a rate are a loop's, and when they are due: evenly, by chance (Poisson) or at the times of a list.
-// It knows nothing of clocks, connections and requests. Even, Poisson and NewListed make a Schedule. Next and Listed.Taken, the only calls for
-// each request, allocate nothing. Times are nanoseconds.
+// Package schedule says which requests of a rate are a loop's, and when they are due: evenly or by chance (Poisson). It knows nothing of
+// clocks, connections and requests. Even and Poisson make a Schedule. Next, the only call for each request, allocates nothing. Times are
+// nanoseconds.
 //
 //gosec:disable G404 -- random times, not secrets
 package schedule
@@ -75,26 +75,10 @@ type progress struct {
 // number is that of the loop's n-th request, from 0, among the requests of all loops and processes.
 func (p *progress) number(n int64) int64 { return p.Segment.Number(p.Loop + n*p.Loops) }
 
-// before is how many of the loop's requests are among the first `all` ones, rounded down or up by `round`, 0 to Loops-1.
-func (p *progress) before(all, round int64) int64 {
-	return (p.Segment.Before(all) - p.Loop + round) / p.Loops
-}
-
 func (p *progress) Shift(by int64) { p.start += by }
 
 // mostMissed requests of even arrivals are reported one by one; of more, several together with the time of the first.
 const mostMissed = 1_000_000
-
-// miss is Missed for arrivals whose times have a formula. due is how many are due by then, dueAt when the n-th one is.
-func (p *progress) miss(due, most int64, dueAt func(n int64) int64, report func(due, count int64)) (n, next int64) {
-	n = min(most, due-p.taken)
-	stride := 1 + n/mostMissed
-	for i := int64(0); i < n; i += stride {
-		report(dueAt(p.taken+i), min(stride, n-i))
-	}
-	p.taken += n
-	return n, dueAt(p.taken)
-}
 
 // even is a constant rate, which is that of all loops of all processes.
 type even struct {
@@ -126,7 +110,8 @@ func (e *even) dueAt(n int64) int64 {
 // dueBefore is how many requests were due before this time; never less than were taken.
 func (e *even) dueBefore(now int64) int64 {
 	// The first guess is off by one at most, by rounding.
-	n := max(e.taken, e.before(int64(float64(now-e.start)*e.rate/1e9), 0))
+	all := int64(float64(now-e.start) * e.rate / 1e9)
+	n := max(e.taken, (e.Segment.Before(all)-e.Loop)/e.Loops)
 	for n > e.taken && e.dueAt(n-1) >= now {
 		n--
 	}
@@ -137,53 +122,13 @@ func (e *even) dueBefore(now int64) int64 {
 }
 
 func (e *even) Missed(before, most int64, report func(due, count int64)) (n, due int64) {
-	return e.miss(e.dueBefore(before), most, e.dueAt, report)
-}
-
-// List has the times of all requests of a load, ascending, within a span.
-type List struct {
-	Times []int64
-	Span  int64
-}
-
-// Listed has the requests of a load come at the times of a list.
-type Listed struct {
-	progress
-	list *List
-}
-
-// NewListed is a loop's part of a list.
-func NewListed(part Part, list *List) *Listed { return &Listed{progress{Part: part}, list} }
-
-func (l *Listed) Begin(start int64) int64 {
-	l.start, l.taken = start, 0
-	return l.dueAt(0)
-}
-
-func (l *Listed) Next() int64 {
-	l.taken++
-	return l.dueAt(l.taken)
-}
-
-// Taken is the place in the list of the request that was taken last.
-func (l *Listed) Taken() int64 { return l.number(l.taken - 1) }
-
-// dueAt is when the loop's n-th request is due; at the list's end for those after the last one.
-func (l *Listed) dueAt(n int64) int64 {
-	if number := l.number(n); number < int64(len(l.list.Times)) {
-		return l.start + l.list.Times[number]
+	n = min(most, e.dueBefore(before)-e.taken)
+	stride := 1 + n/mostMissed
+	for i := int64(0); i < n; i += stride {
+		report(e.dueAt(e.taken+i), min(stride, n-i))
 	}
-	return l.start + l.list.Span
-}
-
-// dueBefore is how many requests were due before this time; never less than were taken.
-func (l *Listed) dueBefore(now int64) int64 {
-	all, _ := slices.BinarySearch(l.list.Times, now-l.start)
-	return max(l.taken, l.before(int64(all), l.Loops-1))
-}
-
-func (l *Listed) Missed(before, most int64, report func(due, count int64)) (n, due int64) {
-	return l.miss(l.dueBefore(before), most, l.dueAt, report)
+	e.taken += n
+	return n, e.dueAt(e.taken)
 }
 
 // poisson draws its times, `drawn` so far, each after the one before. Loops of a segment draw those of the whole load, and skip others'.

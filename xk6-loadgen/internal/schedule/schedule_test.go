@@ -198,50 +198,10 @@ func TestASegmentCountsItsOwn(t *testing.T) {
 	}
 }
 
-func TestAListIsDividedAmongLoopsAndSegments(t *testing.T) {
-	random := rand.New(rand.NewPCG(7, 8))
-	list := &List{Span: 10 * second}
-	for range 500 {
-		list.Times = append(list.Times, random.Int64N(list.Span))
-	}
-	slices.Sort(list.Times)
-	for _, segments := range [][]Segment{{{}}, segmentsOf(random, 3, 8)} {
-		for _, loops := range []int64{1, 3} {
-			var all []int64
-			for _, segment := range segments {
-				for loop := range loops {
-					part := Part{segment, loop, loops}
-					s := NewListed(part, list)
-					due := s.Begin(100)
-					mid := s.dueBefore(100 + 5*second)
-					for n := range loopShare(segment.Before(int64(len(list.Times))), part) {
-						if (due < 100+5*second) != (n < mid) {
-							t.Fatalf("request %d is due at %d, and %d are before the middle", n, due, mid)
-						}
-						all = append(all, due-100)
-						next := s.Next()
-						if list.Times[s.Taken()] != due-100 {
-							t.Fatalf("request %d is number %d of the list, of %d: it was due at %d", n, s.Taken(), list.Times[s.Taken()], due-100)
-						}
-						due = next
-					}
-					if due != 100+list.Span {
-						t.Fatalf("after the last one, the next is due at %d", due)
-					}
-				}
-			}
-			if slices.Sort(all); !slices.Equal(all, list.Times) {
-				t.Errorf("%d segments of %d loops make %d requests, or at other times: want %d", len(segments), loops, len(all), len(list.Times))
-			}
-		}
-	}
-}
-
 func TestARequestAllocatesNothing(t *testing.T) {
 	third := NewSegment(1, []int64{3}, 3)
-	list := &List{Times: make([]int64, 1000), Span: second}
 	for name, s := range map[string]Schedule{
-		"constant": Even(Part{third, 0, 2}, 1000), "poisson": Poisson(Part{third, 1, 2}, 1000, 1), "listed": NewListed(Part{third, 0, 1}, list),
+		"constant": Even(Part{third, 0, 2}, 1000), "poisson": Poisson(Part{third, 1, 2}, 1000, 1),
 	} {
 		s.Begin(0)
 		if n := testing.AllocsPerRun(100, func() { s.Next() }); n > 0 {

@@ -1,12 +1,12 @@
 // A load made by several generators, each a k6 with its execution segment.
-import { mergedDistribution, pooledDistribution } from '../analysis/latency.ts';
-import { responsesOf, summed } from '../analysis/phases.ts';
-import { extent, total } from '../analysis/statistics.ts';
-import { usageError } from '../errors.ts';
-import type { LoadPlan, Meeting, PhaseOutcome } from '../k6/load-plan.ts';
-import { byName } from '../present.ts';
-import { wireNames, type Distribution, type LoadResult } from '../result/load-result.ts';
-import { Disturbance, RoundFailure } from './failures.ts';
+import { mergedDistribution, pooledDistribution } from '../../analysis/latency.ts';
+import { responsesOf, summed } from '../../analysis/phases.ts';
+import { extent, total } from '../../analysis/statistics.ts';
+import { usageError } from '../../errors.ts';
+import type { LoadPlan, Meeting, PhaseOutcome } from '../../k6/load-plan.ts';
+import { byName } from '../../present.ts';
+import { wireNames, type Distribution, type LoadResult } from '../../result/load-result.ts';
+import { Disturbance, RoundFailure } from '../../runner/failures.ts';
 
 /** Generators that begin further apart load alone for too long. */
 const mostApartMs = 100;
@@ -28,10 +28,10 @@ export function instanceArguments(instance: number, instances: number): string[]
 
 /**
  * Returns the plan for each instance, with its part of the threads, at least 1.
- * @param begin milliseconds since 1970 by the instance's clock, or where the instances agree on it
+ * @param meetAt where the instances agree on the begin
  * @throws UserError for a load that cannot be divided among so many
  */
-export function dividedPlan(plan: LoadPlan, instances: number, begin: number | Meeting): LoadPlan {
+export function dividedPlan(plan: LoadPlan, instances: number, meetAt: Meeting): LoadPlan {
   const phases = plan.phases.map((phase) => ({
     ...phase,
     sides: phase.sides.map(({ threads, ...side }) => ({
@@ -44,7 +44,7 @@ export function dividedPlan(plan: LoadPlan, instances: number, begin: number | M
     ...plan,
     phases,
     instances,
-    ...(typeof begin === 'number' ? { startAtMs: begin } : { meetAt: begin }),
+    meetAt,
     maxDurationSeconds: plan.maxDurationSeconds + longestWaitSeconds,
   };
 }
@@ -202,25 +202,15 @@ function requireTogether(results: readonly LoadResult[]): void {
     );
 }
 
-/** How far another machine's clocks are ahead of this one's, in ms. */
-export interface ClocksAhead {
-  monotonicMs: number;
-  wallMs: number;
-}
-
-/** Another machine's outcomes with their times by this machine's clocks. */
-export function byOurClocks(
-  phases: readonly PhaseOutcome[],
-  { monotonicMs, wallMs }: ClocksAhead,
-): PhaseOutcome[] {
-  const wall = (instant: string) => new Date(Date.parse(instant) - wallMs).toISOString();
+/** Another machine's outcomes with their times by this machine's clock. @param aheadMs how far that machine's is ahead */
+export function byOurClock(phases: readonly PhaseOutcome[], aheadMs: number): PhaseOutcome[] {
+  const ours = (instant: string) => new Date(Date.parse(instant) - aheadMs).toISOString();
   return phases.map((phase) => ({
     ...phase,
     results: phase.results.map((result) => ({
       ...result,
-      startedAt: wall(result.startedAt),
-      endedAt: wall(result.endedAt),
-      monotonicMs: [result.monotonicMs[0] - monotonicMs, result.monotonicMs[1] - monotonicMs],
+      startedAt: ours(result.startedAt),
+      endedAt: ours(result.endedAt),
     })),
   }));
 }

@@ -1,14 +1,15 @@
 import { expect, test } from 'vitest';
-import type { LoadPlan, PhaseOutcome, SideOptions } from '../../lib/k6/load-plan.ts';
+import type { LoadPlan, PhaseOutcome, SideOptions } from '../../k6/load-plan.ts';
 import {
+  byOurClock,
   dividedPlan,
   instanceArguments,
   mergeInstances,
   type InstanceEnd,
-} from '../../lib/runner/generators.ts';
-import { byName } from '../../lib/present.ts';
-import { wireNames, type HistogramBar, type LoadResult } from '../../lib/result/load-result.ts';
-import { latency, phase } from '../fixtures/phase.ts';
+} from './generators.ts';
+import { byName } from '../../present.ts';
+import { wireNames, type HistogramBar, type LoadResult } from '../../result/load-result.ts';
+import { latency, phase } from '../../../test/fixtures/phase.ts';
 
 const planOf = (
   side: SideOptions = { connections: 30 },
@@ -34,11 +35,11 @@ test('an instance gets its segment by the flags of k6-operator', () => {
   expect(instanceArguments(1, 1)[0]).toBe('--execution-segment=0:1');
 });
 
-test('all instances get the same plan, with the start time or the meeting point', () => {
-  const timed = { instances: 3, startAtMs: 1_763_760_000_000, maxDurationSeconds: 80 };
-  expect(dividedPlan(planOf(), 3, timed.startAtMs)).toEqual({ ...planOf(), ...timed });
-  const meetAt = { url: 'http://influxdb:8086', database: 'bakeoff', withinSeconds: 50 };
-  expect(dividedPlan(planOf(), 3, meetAt)).toMatchObject({ meetAt });
+const meetAt = { url: 'http://influxdb:8086', database: 'bakeoff', withinSeconds: 50 };
+
+test('all instances get the same plan, with the meeting point', () => {
+  const divided = { instances: 3, meetAt, maxDurationSeconds: 80 };
+  expect(dividedPlan(planOf(), 3, meetAt)).toEqual({ ...planOf(), ...divided });
 });
 
 const twoPhases = { phases: [{ sides: [] }, { sides: [] }] };
@@ -48,8 +49,8 @@ test.each([
   [planOf({ connections: 9, requests: 2 }), / 2 requests cannot be .* them: give at least 4$/],
   [planOf(undefined, twoPhases), /only the first of 2 load phases/],
 ])('an instance is refused %j', (plan, message) => {
-  expect(() => dividedPlan(plan, 4, 0)).toThrow(message);
-  expect(() => dividedPlan(plan, 1, 0)).not.toThrow();
+  expect(() => dividedPlan(plan, 4, meetAt)).toThrow(message);
+  expect(() => dividedPlan(plan, 1, meetAt)).not.toThrow();
 });
 
 const histogram: HistogramBar[] = [
@@ -169,4 +170,11 @@ test('instances that started at different times are an error', () => {
   expect(() => merged([late(150), second, first])).toThrow(
     'generator 1 of 3 began 150 ms after generator 2, and may 100 ms',
   );
+});
+
+test('times from another machine are converted to our clock', () => {
+  const [outcome] = byOurClock([{ results: [first] }], 2500);
+  expect(outcome?.results).toEqual([
+    { ...first, startedAt: '2026-11-20T08:15:28.540Z', endedAt: '2026-11-20T08:15:38.540Z' },
+  ]);
 });
