@@ -1,7 +1,7 @@
 // Installs the packages of a checkout. A fresh clone has none, so this file needs only Node. `npm test` begins with it.
 import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { closeSync, existsSync, openSync, readFileSync } from 'node:fs';
+import { closeSync, existsSync, openSync, readFileSync, statSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -120,6 +120,12 @@ async function isLocked(descriptor, seconds) {
   return code !== inUse;
 }
 
+/** "UID:GID" of the caller of sudo, who installs packages in this folder too; '' if it is not theirs. */
+function callerOwning(folder) {
+  const { uid, gid } = statSync(folder);
+  return process.geteuid?.() === 0 && String(uid) === process.env.SUDO_UID ? `${uid}:${gid}` : '';
+}
+
 /** Flags without the user's settings and cache of npm if others may put theirs there, as in a HOME that is /tmp. */
 function ownSettings() {
   const named = Object.keys(process.env).find(
@@ -137,7 +143,8 @@ function ownSettings() {
 async function runNpm(stamp) {
   // Where the umask is 0, as in some containers, other users could replace the packages.
   const script =
-    'umask go-w; stamp=$1; text=$2; flags=$3; shift 3; npm ci $flags "$@" && echo "$text" >"$stamp"';
+    'umask go-w; stamp=$1; text=$2; owner=$3; flags=$4; shift 4; npm ci $flags "$@" && echo "$text" >"$stamp" && ' +
+    '{ [ -z "$owner" ] || chown -R -P "$owner" -- "${stamp%/*}"; }';
   // Optional and dev packages are named, so that NODE_ENV or the user's npm settings don't exclude them. The log level is set
   // because npm inherits `npm run -s`. None of the packages needs its install script.
   const flags =
@@ -166,6 +173,7 @@ async function runNpm(stamp) {
       'sh',
       stampFile,
       stamp,
+      callerOwning(projectRoot),
       flags,
       // Else npm asks the parent folders whether they are the workspace's root.
       `--prefix=${projectRoot}`,

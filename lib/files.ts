@@ -39,6 +39,12 @@ export function callerOfSudo(): { uid: number; gid: number } | undefined {
   return { uid: Number(uid), gid: Number(gid) };
 }
 
+/** The caller of sudo, if this folder is theirs; else undefined. Throws the error of stat(2). */
+export function callerOwning(folder: string): ReturnType<typeof callerOfSudo> {
+  const caller = callerOfSudo();
+  return statSync(folder).uid === caller?.uid ? caller : undefined;
+}
+
 /** Makes a folder and its parents. In a folder of the caller of sudo they are the caller's. Throws the error of mkdir(2). */
 export function makeFolder(path: string): void {
   // Node's own recursion never ends below /proc.
@@ -47,9 +53,8 @@ export function makeFolder(path: string): void {
   if (above !== path) makeFolder(above);
   try {
     mkdirSync(path);
-    const caller = callerOfSudo();
-    if (caller !== undefined && statSync(above).uid === caller.uid)
-      lchownSync(path, caller.uid, caller.gid);
+    const caller = callerOwning(above);
+    if (caller !== undefined) lchownSync(path, caller.uid, caller.gid);
   } catch (error) {
     // Another process may have made it.
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST' || !statSync(path).isDirectory())

@@ -18,9 +18,10 @@ export function userOf(pid: string): number | undefined {
  */
 export function livingFolder(pid: string): string {
   const folder = `/proc/${pid}`;
-  if (!/^State:\s+Z/m.test(textOf(`${folder}/status`))) return folder;
-  const living = namesIn(`${folder}/task`).find((task) => task !== pid);
-  return living === undefined ? folder : `${folder}/task/${living}`;
+  const lives = (task: string) => !/^State:\s+[ZX]/m.test(textOf(`${task}/status`));
+  if (lives(folder)) return folder;
+  const tasks = namesIn(`${folder}/task`).map((task) => `${folder}/task/${task}`);
+  return tasks.find(lives) ?? folder;
 }
 
 /** Inodes of a process's open sockets. @param folder of the process in /proc */

@@ -11,7 +11,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { helper } from '../bin/trust.mjs';
 import { printable, UserError } from './errors.ts';
-import { namesIn, textOf, userUmask } from './files.ts';
+import { callerOfSudo, namesIn, textOf, userUmask } from './files.ts';
 
 /** A program of the system with its first words, which becomes the command that follows and keeps its process id: `nsenter … --`. */
 export type Before = readonly [program: string, ...words: string[]];
@@ -333,6 +333,15 @@ export async function run(options: RunOptions) {
   abort?.throwIfAborted();
   if (isEndless) throw new UserError(limit?.message ?? `${rest.command} prints without end`);
   return { ...exit, ...output };
+}
+
+/** Gives a folder that is closed to all but its owner, such as a run's, to the user who called sudo. */
+export async function giveToCaller(path: string): Promise<void> {
+  const caller = callerOfSudo();
+  if (caller === undefined) return;
+  const owner = `${caller.uid}:${caller.gid}`;
+  // The path alone may be a link.
+  await run({ command: 'chown', args: ['-R', '-P', owner, '--', `${path}/.`] });
 }
 
 /** The last line with text, or ''. */

@@ -10,7 +10,7 @@ import { readEnvironment, type Cores } from '../machine/cores.ts';
 import { expectToMeasure, oneRunAtATime } from '../machine/locks.ts';
 import { cpusOf, readProcessors } from '../machine/processors.ts';
 import { udpNotes } from '../machine/usage.ts';
-import { pin } from '../process.ts';
+import { giveToCaller, pin } from '../process.ts';
 import { takeSignals } from '../signals.ts';
 import { firstOf, present } from '../present.ts';
 import { headingLines } from '../report/heading.ts';
@@ -27,7 +27,6 @@ import {
   checkResultsFolder,
   createRunFolder,
   explainFailure,
-  giveToCaller,
   removeWithoutResult,
   type RunFolder,
 } from '../runner/results-folder.ts';

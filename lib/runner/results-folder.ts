@@ -2,10 +2,9 @@
 import { constants, existsSync, fstatSync, openSync, readdirSync } from 'node:fs';
 import { mkdir, rm, rmdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { callerOfSudo, closeNewFiles, freeBytes, makeFolder, requireSpace } from '../files.ts';
+import { closeNewFiles, freeBytes, makeFolder, requireSpace } from '../files.ts';
 import { checkWritable, requireClosedToOthers } from '../writing.ts';
 import { UserError } from '../errors.ts';
-import { run } from '../process.ts';
 
 /** Makes the folder `out` if it is missing. Throws UserError if it cannot be written to or has too little space. */
 export async function checkResultsFolder(out: string, neededBytes: number): Promise<void> {
@@ -58,15 +57,6 @@ export async function removeWithoutResult({ path, name }: RunFolder): Promise<vo
   } catch {
     // A folder that stays must not hide why the run ended.
   }
-}
-
-/** Gives a folder that is closed to all but its owner, such as a run's, to the user who called sudo. */
-export async function giveToCaller(path: string): Promise<void> {
-  const caller = callerOfSudo();
-  if (caller === undefined) return;
-  const owner = `${caller.uid}:${caller.gid}`;
-  // The path alone may be a link.
-  await run({ command: 'chown', args: ['-R', '-P', owner, '--', `${path}/.`] });
 }
 
 /** The folder of a round, with a folder for each variant's server and each k6. */

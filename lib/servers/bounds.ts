@@ -248,7 +248,9 @@ function heldFiles(pid: string): string[] {
   const opened = tasks.flatMap((task) => namesIn(`${task}/fd`).map((name) => `${task}/fd/${name}`));
   const living = livingFolder(pid);
   const ranges = [...textOf(`${living}/maps`).matchAll(/^(\S+) .* \(deleted\)$/gm)];
-  return [...opened, ...ranges.map(([, range]) => `/proc/${pid}/map_files/${range}`)];
+  // Only maps pads its addresses.
+  const names = ranges.map(([, range = '']) => range.replaceAll(/(^|-)0+(?=.)/g, '$1'));
+  return [...opened, ...names.map((name) => `/proc/${pid}/map_files/${name}`)];
 }
 
 /**

@@ -85,13 +85,13 @@ const namelessly = (folder: string, megabytes: number) =>
     .replace('; print F', `; unlink "${folder}/left-by-$</f"; print F`)
     .replace('close F', 'sleep 60');
 
-/** As writing, to a file that has no name and is only mapped. */
+/** As writing, to a file that has no name and is only mapped, at an address that /proc/PID/maps pads. */
 const mapped = (folder: string, megabytes: number) =>
   writing(folder, megabytes)
     .replace('">"', '"+>"')
     .replace(
       'close F',
-      `syscall(${maps}, 0, ${megabytes * 1e6}, 1, 1, fileno(F), 0); close F; unlink "${folder}/left-by-$</f"; sleep 60`,
+      `syscall(${maps}, 0x1000000, ${megabytes * 1e6}, 1, 0x11, fileno(F), 0); close F; unlink "${folder}/left-by-$</f"; sleep 60`,
     );
 
 /** A new folder as X11 makes one in /tmp. */

@@ -2,6 +2,7 @@
 import { execFileSync } from 'node:child_process';
 import {
   chmodSync,
+  chownSync,
   existsSync,
   readdirSync,
   readFileSync,
@@ -56,6 +57,17 @@ function k6Says(path: string) {
   // Go's println writes to stderr.
   return execFileSync('sh', ['-c', '"$0" 2>&1', path], { encoding: 'utf8' }).trim();
 }
+
+test.runIf(process.getuid?.() === 0)('a build below sudo is the caller’s', async () => {
+  const machine = goMachine();
+  vi.stubEnv('SUDO_UID', '65533').stubEnv('SUDO_GID', '65533');
+  onTestFinished(() => void vi.unstubAllEnvs());
+  chownSync(machine.bakeoffFolder, 65533, 65533);
+  const { k6 } = await ensureTools(['k6'], machine);
+  const cache = dirname(dirname(k6));
+  const owners = [cache, join(cache, 'lock'), dirname(k6), k6].map((path) => statSync(path).uid);
+  expect(owners).toEqual([65533, 65533, 65533, 65533]);
+});
 
 test('a build says how far it is, and why it failed', async () => {
   const machine = goMachine();

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { messageOf, UserError } from '../../errors.ts';
 import {
-  callerOfSudo,
+  callerOwning,
   linkOf,
   makeFolder,
   makePrivateFolder,
@@ -14,6 +14,7 @@ import {
 } from '../../files.ts';
 import { holder, lockFile, writeHolder } from '../../machine/locks.ts';
 import {
+  giveToCaller,
   continueWhenOrphaned,
   pin,
   startLogged,
@@ -22,7 +23,6 @@ import {
   type Child,
 } from '../../process.ts';
 import { lastLines } from '../../program-logs.ts';
-import { giveToCaller } from '../../runner/results-folder.ts';
 import { listensOn, loopbackAddress } from '../../servers/ports.ts';
 import { database, type Influx } from '../../influx/address.ts';
 import { answers, hasDatabase, InfluxError, patiently, query } from '../../influx/client.ts';
@@ -267,12 +267,6 @@ async function makeDatabase(folder: string, child: Child, signal?: AbortSignal):
   }
 }
 
-/** The caller of sudo, who starts an influxd in this folder too; undefined if it is not theirs. */
-function callerWith(folder: string) {
-  const caller = callerOfSudo();
-  return statSync(folder).uid === caller?.uid ? caller : undefined;
-}
-
 /** Starts influxd. `stillStarts` throws UserError once it has ended, or had its time. @param bySocket it listens in its folder too */
 async function startInfluxd(
   { influxdBinary = 'influxd', folder, cpus }: LocalOptions,
@@ -283,7 +277,8 @@ async function startInfluxd(
   const [configFile, logFile] = [join(folder, 'influxd.conf'), logIn(folder)];
   const logStart = statSync(logFile, { throwIfNoEntry: false })?.size ?? 0;
   writeFileSync(configFile, influxdConfig(folder, address, bySocket));
-  const caller = callerWith(folder);
+  // Who starts an influxd in this folder too.
+  const caller = callerOwning(folder);
   if (caller !== undefined) await giveToCaller(folder);
   // INFLUXDB_… variables would override the config file.
   const env = withoutVariables(process.env, 'INFLUXDB_');
