@@ -4,6 +4,7 @@ import {
   chmodSync,
   chownSync,
   existsSync,
+  mkdirSync,
   readdirSync,
   readFileSync,
   rmSync,
@@ -62,6 +63,7 @@ test.runIf(process.getuid?.() === 0)('a build below sudo is the caller’s', asy
   const machine = goMachine();
   vi.stubEnv('SUDO_UID', '65533').stubEnv('SUDO_GID', '65533');
   onTestFinished(() => void vi.unstubAllEnvs());
+  mkdirSync(machine.bakeoffFolder);
   chownSync(machine.bakeoffFolder, 65533, 65533);
   const { k6 } = await ensureTools(['k6'], machine);
   const cache = dirname(dirname(k6));
