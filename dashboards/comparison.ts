@@ -115,7 +115,7 @@ const causes = tablePanel({
   id: 40,
   title: 'Why: CPU µs of a request',
   description:
-    'What the CPU time of a request is made of, from a look of perf after the rounds (docs/why.md): a system call with all that the kernel does in it, ' +
+    'What the CPU time of a request is made of, from a look of perf after the rounds (docs/verdicts.md): a system call with all that the kernel does in it, ' +
     "other work of the kernel, and in user space the server's own code and each library.",
   grid: { x: 0, y: 69, w: 24, h: 12 },
   from: benchWhy,
@@ -161,7 +161,7 @@ const pages = tablePanel({
   title: 'By page',
   description:
     'The ten largest pages of a run with several: their shares, and their latency under the load, where a slow page slows all in its queue. ' +
-    '"alone" is the time of an answer with one request at a time, against the baseline (docs/traffic.md).',
+    '"alone" is the time of an answer with one request at a time, against the baseline (docs/compare.md).',
   grid: { x: 0, y: 81, w: 24, h: 12 },
   from: benchPage,
   where: pickedRun,

@@ -2,7 +2,7 @@
 import { distance } from 'fastest-levenshtein';
 import { shownUrl } from './secrets.ts';
 
-/** One line that says what to do, or a list of them. `exitCode` as in docs/verdicts.md. */
+/** One line that says what to do, or a list of them. `exitCode` as in docs/ci.md. */
 export class UserError extends Error {
   readonly exitCode: 1 | 2;
   constructor(message: string | readonly string[], exitCode: 1 | 2 = 1) {

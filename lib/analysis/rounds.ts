@@ -12,7 +12,8 @@ export const falseHolds = 0.1;
 const leastScatter = 0.001;
 
 /**
- * Tests for a drift and for an echo, each with half of `alpha`, the chance of a false alarm.
+ * Tests for a drift (t-test of the slope) and for an echo, each with half of `alpha`, the chance of a false alarm. The echo is von Neumann's
+ * ratio (Ann. Math. Stat. 12, 1941), tested as a correlation with (n² − n + 1) / (n − 2) degrees of freedom (Young, same volume).
  * @param logs ln(variant / baseline) per round, in the order of the rounds
  * @returns `ratio`: factor from the first round to the last. `correlation`: of a round with the previous round
  */
@@ -45,7 +46,7 @@ function isBeyond(correlation: number, degrees: number, p: number): boolean {
 
 const fewestRounds = 4;
 
-/** Modified z-score of 5. The usual 3.5 finds outliers in 10 to 15 of 100 undisturbed comparisons, 5 in 1 to 8. */
+/** Modified z-score of 5 (Iglewicz & Hoaglin 1993). The usual 3.5 finds outliers in 10 to 15 of 100 undisturbed comparisons, 5 in 1 to 8. */
 const farMads = 5 / 0.6745;
 
 /** Croux & Rousseeuw's factors for the MAD of 4 to 9 values; n / (n − 0.8) for more (COMPSTAT 1992). */

@@ -26,7 +26,7 @@ import {
 } from './run-scenario.ts';
 
 /**
- * Runs the article's scenarios in order, long ones with --quick, and writes article.html and article.md. Names the scenarios that
+ * Runs the article's scenarios in order, long ones with --quick, and writes article.html, and article.md with its main tables. Names the scenarios that
  * cannot run on this machine, and runs the others. Returns the highest exit code of the runs, or 1 if a scenario could not run.
  * @throws UserError (exit code 2) for flags of a single scenario; Interrupted, after writing the page of the results so far
  */

@@ -2,13 +2,21 @@
 import type { Environment } from '../result/environment.ts';
 import type { Result, Verdict } from '../result/result.ts';
 import type { Article } from '../scenario/article.ts';
+import { chartsOf } from './charts.ts';
 import { decideClaim, madeBy, ownFigures, type ClaimState } from './claims.ts';
 import { generatorPlace, serversPlace } from './heading.ts';
 import { loadPart } from './load-tables.ts';
-import { tableParts } from './run-tables.ts';
+import { ownParts, tableParts } from './run-tables.ts';
 import { noteLines, verdictLines } from './sentences.ts';
-import { leftColumn, tableOf, type Part, type Table } from './table.ts';
-import { detailLines, paragraphs, partLines } from './texts.ts';
+import {
+  leftColumn,
+  measuredGroup,
+  tableOf,
+  type Heading,
+  type Part,
+  type Table,
+} from './table.ts';
+import { paragraphs, partLines } from './texts.ts';
 
 /** An article and what was measured of it. */
 export interface ArticleRun {
@@ -110,18 +118,32 @@ export function scenarioDetails(result: Result): Part[] {
   return parts;
 }
 
-/** The page as Markdown. */
+/** Measured figures that the Markdown leaves out, unless the article printed them. */
+const besideVerdict = ['CPU µs/req', 'p50 ms', 'p99 ms', 'max ms', 'errors/M'];
+
+/** A table without figures that nobody published. */
+function shortTable({ columns, rows }: Table): Table {
+  const published = columns.filter(({ group }) => group === 'published').map(({ title }) => title);
+  const isShown = ({ group, title }: Heading): boolean =>
+    group !== measuredGroup ||
+    !besideVerdict.includes(title) ||
+    published.includes(title.replace(' ms', ''));
+  return {
+    columns: columns.filter(isShown),
+    rows: rows.map((row) => row.filter((_, index) => isShown(columns[index] as Heading))),
+  };
+}
+
+/** The page as Markdown, short enough for a repository: claims, environment, and each scenario's table. All else is on the HTML page. */
 export function articleMarkdown(run: ArticleRun): string {
-  const section = ({ title, ...part }: Part) => [
+  const scenarios = [...run.results.values()].map((result): Part => {
+    const parts = [...ownParts(result), ...chartsOf(result)];
+    const tables = parts.flatMap((part) => part.tables).map(shortTable);
+    return { title: result.title, tables, below: [] };
+  });
+  const sections = [...articleHead(run), ...scenarios].flatMap(({ title, ...part }) => [
     ...paragraphs([`## ${title}`]),
     ...partLines({ ...part, title: '' }),
-  ];
-  return [
-    ...paragraphs([`# ${articleTitle(run.article)}`]),
-    ...articleHead(run).flatMap(section),
-    ...[...run.results.values()].flatMap((result) => [
-      ...section(scenarioPart(result)),
-      ...detailLines(scenarioDetails(result)),
-    ]),
-  ].join('\n');
+  ]);
+  return [...paragraphs([`# ${articleTitle(run.article)}`]), ...sections].join('\n');
 }

@@ -45,16 +45,21 @@ export function tableParts(result: Result): Part[] {
   return [...articleParts(result), ...chartsOf(result)];
 }
 
-/** The article's table, between the load phases if there are several, and the tables of features. */
+/** The article's tables and those of features. */
 export function articleParts(result: Result): Part[] {
+  const ofFeatures = features.flatMap(({ tables }) => tables?.(result) ?? []);
+  return [...ownParts(result), ...ofFeatures];
+}
+
+/** The article's table, after that of the load phases if there are several; header bytes, and errors by kind. */
+export function ownParts(result: Result): Part[] {
   const phases = hasPhases(result);
   const whole: Part = {
     title: phases ? 'All phases together:' : '',
     tables: [variantTable(result)],
     below: [...disagreementLines(result), ...medianLines(result), ...roundLines(result)],
   };
-  const ofFeatures = features.flatMap(({ tables }) => tables?.(result) ?? []);
-  const parts = [whole, ...headerPart(result), ...errorsPart(result), ...ofFeatures];
+  const parts = [whole, ...headerPart(result), ...errorsPart(result)];
   if (phases)
     parts.unshift({ title: '', tables: [finishTable(result, 'variant, phase')], below: [] });
   return parts;

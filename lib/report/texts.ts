@@ -139,7 +139,7 @@ function isOfArticle({ variants }: Result): boolean {
 }
 
 /** Parts as Markdown that a reader opens, each under its title. */
-export function detailLines(parts: readonly Part[]): string[] {
+function detailLines(parts: readonly Part[]): string[] {
   return parts.flatMap(({ title, ...part }) => [
     `<details><summary>${title.replace(/:$/, '')}</summary>`,
     '',

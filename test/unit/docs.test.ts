@@ -46,6 +46,27 @@ test.each(pages)('links of %s lead somewhere', (page) => {
   expect(broken).toEqual([]);
 });
 
+test('pages of docs/ that sources and messages name exist', () => {
+  const folders = [
+    'bin',
+    'dashboards',
+    'docker',
+    'lib',
+    'packaging',
+    'scenarios',
+    'test',
+    'xk6-loadgen',
+  ];
+  const files = folders.flatMap((folder) =>
+    readdirSync(join(projectRoot, folder), { recursive: true, encoding: 'utf8' })
+      .filter((file) => /\.(ts|mjs|go|ya?ml|json|sh)$/.test(file))
+      .map((file) => join(folder, file)),
+  );
+  const named = files.flatMap((file) => allIn(textOf(file), /(?<![\w./-])(docs\/[\w/-]+\.md)/g));
+  expect(named.length).toBeGreaterThan(20);
+  expect(named.filter((page) => !existsSync(join(projectRoot, page)))).toEqual([]);
+});
+
 test('links: README.md leads to every page of docs/', () => {
   const linked = linksOf('README.md').map((link) => link.split('#')[0] as string);
   expect(pages.filter((page) => page.startsWith('docs/') && !linked.includes(page))).toEqual([]);
@@ -108,21 +129,10 @@ test('a flag on its own belongs to a command', () => {
   const alone = ['README', 'docs/compare', 'docs/verdicts', 'docs/ci', 'docs/architecture']
     .flatMap((page) => linesOf(`${page}.md`))
     .flatMap((line) => (line.startsWith('--') ? line.split(/[ =|]/).slice(0, 1) : []));
-  // Flags of a program under comparison.
-  const others = ['--token'];
+  // Flags of programs under comparison.
+  const others = ['--token', '--perf-basic-prof'];
   expect(alone.length).toBeGreaterThan(20);
   expect(alone.filter((flag) => !others.includes(flag) && !isFlagOf(all, flag))).toEqual([]);
-});
-
-test('the rate of wrong verdicts is quoted correctly from docs/proof.md', () => {
-  const [, seen] = /(\d+ of \d+) runs called the two different/m.exec(textOf('docs/proof.md')) ?? [
-    expect.fail(),
-  ];
-  const quotes = /(\d+ of \d+) (?:runs\]\(docs\/proof|such runs called the two different)/g;
-  for (const text of [textOf('README.md'), textOf('docs/verdicts.md')]) {
-    expect(text).toContain('proof.md#a-config-against-itself)');
-    for (const quoted of allIn(text, quotes)) expect(quoted).toBe(seen);
-  }
 });
 
 test('README.md and docs/proof.md quote the calibration', () => {
@@ -133,42 +143,39 @@ test('README.md and docs/proof.md quote the calibration', () => {
   expect(textOf('docs/proof.md')).toContain(`All ${count} figures`);
 });
 
-test('docs/articles.md and docs/http3.md name every scenario', () => {
-  const page = ['articles', 'http3'].map((name) => textOf(`docs/${name}.md`)).join('');
-  expect(allIn(page, /^\| `([^`]+)` \|/gm).toSorted()).toEqual(scenarios);
+test('docs/articles.md names every scenario', () => {
+  const named = allIn(textOf('docs/articles.md'), /^\| `([^`]+)` \|/gm);
+  expect(named.toSorted()).toEqual(scenarios);
 });
 
 /** Claims and their states, as the page of an article has them. */
 const claimsOf = (file: string) =>
   [
     ...textOf(file).matchAll(
-      /^\| ([^|]+) \| (holds|does not hold|opposite|not decided)( here)? \|/gm,
+      /^\| ([^|]+) \| (holds|does not hold|opposite|not decided)(?: here)? \|/gm,
     ),
-  ].map(([, claim = '', state = '', more = '']) => [claim.trim(), state + more]);
+  ].map(([, text = '', state = '']) => ({ text: text.trim(), state }));
 
-test('docs/articles.md has every claim of the pages with its state there, and no figures of theirs', () => {
-  const index = textOf('docs/articles.md');
-  const rows = [
-    ...index.matchAll(/^\| (?:\[(\d+)\]\(articles\/\d+\.md\))? *\| (.*) \| (.*) \|$/gm),
-  ];
-  const listed = rows.filter(([, , , state = '']) => / here$|^not decided$/.test(state));
-  let id = '';
-  const byPage = new Map<string, string[][]>();
-  for (const [, begins, claim = '', state = ''] of listed) {
-    id = begins ?? id;
-    byPage.set(id, [...(byPage.get(id) ?? []), [claim, state]]);
+test('each article has a page with its claims, and README.md the number of those that hold', () => {
+  for (const { id, claims = [] } of articles) {
+    const onPage = claimsOf(`docs/articles/${id}.md`);
+    expect(onPage.map(({ text }) => text)).toEqual(claims.map(({ text }) => text));
+    const held = onPage.filter(({ state }) => state === 'holds').length;
+    expect(textOf('README.md')).toContain(`[${held}/${onPage.length}](docs/articles/${id}.md)`);
   }
-  for (const { id: article, claims = [] } of articles) {
-    const onPage = claimsOf(`docs/articles/${article}.md`);
-    expect(onPage.map(([claim]) => claim)).toEqual(claims.map(({ text }) => text));
-    expect(byPage.get(article)).toEqual(onPage);
-    const held = onPage.filter(([, state]) => state === 'holds here').length;
-    expect(textOf('README.md')).toContain(
-      `[${held}/${onPage.length}](docs/articles/${article}.md)`,
-    );
-  }
-  // Intervals are of what was measured.
-  expect(index).not.toMatch(/\[[−\d.]+, [−\d.]+\]/);
+});
+
+test('docs are short', () => {
+  const recorded = ['articles', 'calibration'].flatMap((folder) =>
+    readdirSync(join(projectRoot, 'docs', folder))
+      .filter((file) => file.endsWith('.md'))
+      .map((file) => `docs/${folder}/${file}`),
+  );
+  const bytesOf = (page: string) => Buffer.byteLength(textOf(page));
+  expect(recorded.filter((page) => bytesOf(page) > 8000)).toEqual([]);
+  const all = [...pages.filter((page) => page.startsWith('docs/')), ...recorded];
+  expect(all.reduce((bytes, page) => bytes + bytesOf(page), 0)).toBeLessThanOrEqual(130_000);
+  expect(textOf('docs/verdicts.md').trim().split(/\s+/).length).toBeLessThanOrEqual(1800);
 });
 
 /** The paths on a page, each with the names that follow it. */

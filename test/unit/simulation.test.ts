@@ -291,7 +291,7 @@ function comparisonOf(logs: readonly number[], alpha: number, within = sameWithi
   } as unknown as Comparison;
 }
 
-// docs/verdicts.md quotes these figures, from 10,000 runs: slow rounds cost as much as the lead in the other rounds gains.
+// From 10,000 runs: slow rounds cost as much as the lead in the other rounds gains.
 test.each([
   ['10', onlyLook(10), 0.35],
   ['4, 6 or 10', usualLooks, 0.48],

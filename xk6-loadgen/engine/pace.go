@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// shortestTurn is shorter than most noise of the machine, so that all sides have a part. 10 ms are no more precise (docs/proof.md).
+	// shortestTurn is shorter than most noise of the machine, so that all sides have a part. 10 ms are no more precise.
 	shortestTurn = 20 * time.Millisecond
 	rateSlice    = 250 * time.Millisecond // rateSlice: at a rate the edges of a turn must be a small part of it.
 	// drainLimit bounds a drain, unless the warm-up had longer latencies, and that of the warm-up, unless it began with longer ones;

@@ -2,7 +2,7 @@
 import { once } from 'node:events';
 import { expect, test } from 'vitest';
 import { possiblePairs } from './blind.ts';
-import { outcome, tableOfCases, voidReasons, type Case } from './judge.ts';
+import { outcome, tableOfCases, tableOfDeviations, voidReasons, type Case } from './judge.ts';
 import { allOrNone } from './lab.ts';
 import type { Side } from './kinds.ts';
 import { groupsOfSides, type Seen } from './measure.ts';
@@ -140,6 +140,25 @@ test('other generators are off without a mark, and have no bounds', () => {
   // It prints no percentiles.
   expect(rows[1]?.map(textOf).at(-1)).toBe('');
   expect(outcome([measured]).beyond).toEqual(['waits 50 ms, alone: requests/s 900.00 (−10.0 %)']);
+});
+
+test('the short table has the farthest of the figures, and a row for each generator', () => {
+  const measured = caseOf(truth, {
+    alone: seen({ rps: 990, generatorMicros: 9 }),
+    '8 sides': seen({ rps: 1010.4, p50Ms: 10.5 }),
+    wrk: seen({ rps: 800, p50Ms: NaN, p99Ms: NaN, littleShare: null }),
+  });
+  const { columns, rows } = tableOfDeviations([measured], ['wrk', 'ab']);
+  const [ours = [], others = []] = rows.map((row) => row.map(textOf));
+  const cellsOf = (title: string) => {
+    const place = columns.findIndex((column) => column.title === title);
+    return [ours[place], others[place]];
+  };
+  expect(rows).toHaveLength(2);
+  expect(cellsOf('seen by')).toEqual(['bakeoff', 'wrk']);
+  expect(cellsOf('requests/s')).toEqual(['1,000 (+1.0 %)', '−20.0 %']);
+  expect(cellsOf('p50')).toEqual(['10.00 ms (+5.0 %) ✗', '']);
+  expect(cellsOf('generator CPU µs')).toEqual(['9.0', '8.0']);
 });
 
 test('a calibration beside other programs does not count', () => {

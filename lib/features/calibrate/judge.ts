@@ -184,6 +184,41 @@ export function tableOfCases(cases: readonly Case[], peers: readonly string[]): 
   ]);
 }
 
+/**
+ * A row per server and generator. bakeoff's has the truth and the farthest of its figures in any arrangement; those of the others have
+ * how far they are off. Figures without a known truth are left out, but for the generator's CPU time per request.
+ */
+export function tableOfDeviations(cases: readonly Case[], peers: readonly string[]): Table {
+  const rows = cases.flatMap((testCase) => [
+    { testCase, name: 'bakeoff', places: [...arrangements] as string[] },
+    ...peers
+      .filter((name) => testCase.seen.has(name))
+      .map((name) => ({ testCase, name, places: [name] })),
+  ]);
+  type SeenBy = (typeof rows)[number];
+  const cell = (figure: Figure, { testCase, name, places }: SeenBy): string => {
+    const truth = truthOf(testCase, figure.name);
+    if (truth === undefined) return '';
+    const all = places.flatMap((place) => judged(testCase, place, figure) ?? []);
+    const offs = all.flatMap(({ off }) => off ?? []).sort((a, b) => Math.abs(b) - Math.abs(a));
+    const [farthest] = offs;
+    const off = farthest === undefined ? '' : offText(farthest);
+    if (name !== 'bakeoff') return off;
+    const mark = all.some(({ isBeyond }) => isBeyond) ? ' ✗' : '';
+    return `${figure.text(truth)}${off === '' ? '' : ` (${off})`}${mark}`;
+  };
+  const generatorMicros = ({ testCase, places }: SeenBy): string => {
+    const all = places.flatMap((place) => testCase.seen.get(place)?.generatorMicros ?? []);
+    return all.length === 0 ? '' : short(Math.max(...all));
+  };
+  return tableOf(rows, [
+    leftColumn('server', ({ testCase, name }) => (name === 'bakeoff' ? testCase.known.name : '')),
+    leftColumn('seen by', ({ name }) => name),
+    ...figures.map((figure) => rightColumn<SeenBy>(figure.title, (row) => cell(figure, row))),
+    rightColumn('generator CPU µs', generatorMicros),
+  ]);
+}
+
 /** What each server does, and how its figures are calculated. */
 export function tableOfServers(cases: readonly Case[]): Table {
   return tableOf(cases, [

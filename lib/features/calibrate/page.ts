@@ -16,6 +16,7 @@ import {
   judgedFigure,
   outcome,
   tableOfCases,
+  tableOfDeviations,
   tableOfServers,
   voidReasons,
   type Calibration,
@@ -23,7 +24,13 @@ import {
 
 const title = 'Servers of known figures, as bakeoff and other generators see them';
 
-const about = `The figures of these servers are known by arithmetic: how long an answer waits, how much CPU time it takes, how many answers there are in a second. bakeoff loads each server alone, in turns with one other, and in turns with seven; each other generator that is installed here loads it alone. In brackets: how far a figure is from the truth. ✗: bakeoff is off by more than 3 % (requests/s, CPU time, Little's law; p50 where that is more than 0.1 ms), 10 % (p99, where that is more than 1 ms), or 5 % (the queue's growth, where that is more than 20 requests), or has an error. Each figure is measured once. Where requests come at random, a figure may also be off by three times what such a load is off by chance (its standard error). Little's law: requests/s × mean latency, as a share of the requests that are under way.`;
+const known =
+  'The figures of these servers are known by arithmetic: how long an answer waits, how much CPU time it takes, how many answers there are in a second. bakeoff loads each server alone, in turns with one other, and in turns with seven; each other generator that is installed here loads it alone.';
+
+const bounds =
+  "✗: bakeoff is off by more than 3 % (requests/s, CPU time, Little's law; p50 where that is more than 0.1 ms), 10 % (p99, where that is more than 1 ms), or 5 % (the queue's growth, where that is more than 20 requests), or has an error. Each figure is measured once. Where requests come at random, a figure may also be off by three times what such a load is off by chance (its standard error). Little's law: requests/s × mean latency, as a share of the requests that are under way.";
+
+const about = `${known} In brackets: how far a figure is from the truth. ${bounds}`;
 
 /** What takes away from the table, as lines. */
 function reservations({ cases, failures, isPartial }: Calibration): string[] {
@@ -61,23 +68,19 @@ export function placeText({
 
 const namesOf = ({ peers }: Calibration): string[] => peers.map(({ name }) => name);
 
-/** The page as Markdown. */
+/** The page as Markdown, with one table; all figures, and how they are known, are on the HTML page. */
 export function calibrationText(calibration: Calibration): string {
   return [
     `# ${title}`,
     '',
-    about,
+    `${known} A row of bakeoff has the truth and, in brackets, how far the farthest of its figures is from it; a row of another generator has how far it is off. ${bounds}`,
     '',
     circumstances(calibration),
     '',
     ...reservations(calibration).flatMap((line) => [`**${line}**`, '']),
     outcomeLine(calibration),
     '',
-    ...markdownTable(tableOfCases(calibration.cases, namesOf(calibration))),
-    '',
-    '## How the figures are known',
-    '',
-    ...markdownTable(tableOfServers(calibration.cases)),
+    ...markdownTable(tableOfDeviations(calibration.cases, namesOf(calibration))),
     '',
   ].join('\n');
 }

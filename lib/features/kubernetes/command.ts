@@ -219,7 +219,7 @@ export async function k8sCommand(args: readonly string[]): Promise<number> {
   // kubectl reads YAML 1.1: no and off are not texts. Servers come first; the loads are applied in turn, by their labels.
   const all = [...servers, await scriptManifest(clusterRun), ...loads];
   console.log(
-    `# The run ${clusterRun.run}. How to apply it: docs/machines.md.\n${all.map((manifest) => stringify(manifest, { version: '1.1', aliasDuplicateObjects: false, lineWidth: 0 })).join('---\n')}`,
+    `# The run ${clusterRun.run}. How to apply it: docs/kubernetes.md.\n${all.map((manifest) => stringify(manifest, { version: '1.1', aliasDuplicateObjects: false, lineWidth: 0 })).join('---\n')}`,
   );
   return 0;
 }

@@ -1,6 +1,6 @@
 import type { Feature } from '../../feature.ts';
 
-/** A scenario as manifests for k6-operator, and its run by kubectl: docs/machines.md. */
+/** A scenario as manifests for k6-operator, and its run by kubectl: docs/kubernetes.md. */
 export const kubernetes: Feature = {
   commands: {
     k8s: {

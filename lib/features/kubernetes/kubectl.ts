@@ -135,7 +135,7 @@ function selector(labels: Labels): string {
 const reasons: readonly [RegExp, string][] = [
   [
     / is forbidden: User /,
-    'your user of the cluster lacks a right (docs/machines.md names all that are needed)',
+    'your user of the cluster lacks a right (docs/kubernetes.md names all that are needed)',
   ],
   [
     /current-context (is not set|must exist)|The connection to the server .* was refused|Unable to connect to the server|no configuration has been provided|context .* does not exist/,

@@ -249,7 +249,7 @@ it('the InfluxDB of the docs is the one that its commands name', async () => {
   const [service, deployment] = parseAllDocuments(
     readFileSync(path.join(projectRoot, 'docker/influxdb-kubernetes.yaml'), 'utf8'),
   ).map((document) => document.toJS() as ConfigMap & Deployment);
-  const docs = readFileSync(path.join(projectRoot, 'docs/machines.md'), 'utf8');
+  const docs = readFileSync(path.join(projectRoot, 'docs/kubernetes.md'), 'utf8');
   expect(docs).toContain('--influx http://influxdb:8086 ');
   expect(docs).toContain('create secret generic influxdb --from-literal=username=');
   expect(service).toMatchObject({

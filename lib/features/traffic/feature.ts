@@ -1,4 +1,4 @@
-// Requests that were recorded: access logs, a browser's HAR, targets of vegeta (docs/traffic.md).
+// Requests that were recorded: access logs, a browser's HAR, targets of vegeta (docs/compare.md).
 import { oneOf, type Arguments, type Flag } from '../../cli/arguments.ts';
 import type { Given } from '../../cli/sides.ts';
 import type { Feature } from '../../feature.ts';

@@ -1,5 +1,5 @@
-// The look after the rounds: each side once more, the only server alive. Its load is held against the rounds (docs/verdicts.md), and perf sees
-// where the CPU time of a request goes (docs/why.md). During a short second load perf counts system calls.
+// The look after the rounds: each side once more, the only server alive. Its load is held against the rounds, and perf sees
+// where the CPU time of a request goes (docs/verdicts.md). During a short second load perf counts system calls.
 import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { total } from '../../analysis/statistics.ts';

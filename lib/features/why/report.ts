@@ -1,4 +1,4 @@
-// Causes of a verdict, from the look of perf at its sides. docs/why.md says how to read them.
+// Causes of a verdict, from the look of perf at its sides. docs/verdicts.md says how to read them.
 import { measuredComparisons, variantOf } from '../../analysis/comparisons.ts';
 import { perRequestOf, reconnectsOf } from '../../analysis/phases.ts';
 import { total } from '../../analysis/statistics.ts';
