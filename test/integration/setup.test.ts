@@ -63,6 +63,9 @@ test.runIf(process.getuid?.() === 0)('a build below sudo is the caller’s', asy
   const machine = goMachine();
   vi.stubEnv('SUDO_UID', '65533').stubEnv('SUDO_GID', '65533');
   onTestFinished(() => void vi.unstubAllEnvs());
+  // Whom root trusts is read once.
+  vi.resetModules();
+  const { ensureTools } = await import('../../lib/setup/tools.ts');
   mkdirSync(machine.bakeoffFolder);
   chownSync(machine.bakeoffFolder, 65533, 65533);
   const { k6 } = await ensureTools(['k6'], machine);

@@ -54,9 +54,14 @@ it('requests/s and CPU time that differ alone have no verdict', () => {
 });
 
 it('others that take more of the cores than in the rounds explain a difference', () => {
-  const taken = { noise: { ...quiet, generatorOthersShare: 0.3 } };
-  const held = checkedWith(sides, alone(604_000, 15.9), alone(634_200, 11.8, taken));
-  expect(held.comparisons[0]?.verdict).toBe('faster');
+  const withOthers = (generatorOthersShare: number) => {
+    const taken = { noise: { ...quiet, generatorOthersShare } };
+    return checkedWith(sides, alone(604_000, 15.9), alone(634_200, 11.8, taken));
+  };
+  expect(withOthers(0.3).comparisons[0]?.verdict).toBe('faster');
+  expect(heldLines(withOthers(0.3))).toHaveLength(1);
+  // Any ratio would agree.
+  expect(heldLines(withOthers(0.9))).toEqual([]);
 });
 
 const noisy = [

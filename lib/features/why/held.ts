@@ -74,12 +74,15 @@ function secondsText({ alone }: Result): string {
   return duration(Math.max(0, ...seconds));
 }
 
+/** Rounds that scatter so much agree with almost any ratio. */
+const saysNothing = 1;
+
 /** A sentence on the verdicts that hold, and the reasons for missing checks. */
 export function heldLines(result: Result): string[] {
   const lines: string[] = [];
   const stand = measuredComparisons(result).flatMap(({ metric, verdict, ...pair }) => {
     const check = verdict === 'none' ? undefined : checkOf(pair, metric, result);
-    if (check === undefined) return [];
+    if (check === undefined || check.tolerated >= saysNothing) return [];
     const { alone: ratio, tolerated } = check;
     return { text: `${pair.variant} ${effectText({ metric, ratio })}`, tolerated };
   });
