@@ -100,14 +100,9 @@ async function main() {
     console.error(refusal);
     return 1;
   }
-  let file = isCheckout
+  const file = isCheckout
     ? await (await import('./compile.mjs')).compiledCommands(projectRoot)
     : compiledMain;
-  // The package has no benchmarks. A checkout runs them from their sources.
-  if (isCheckout && words.find((word) => word !== '--no-install') === 'bench') {
-    await import('./tsx.mjs');
-    file = `${projectRoot}bench/commands.ts`;
-  }
   const commands = await import(pathToFileURL(file).href);
   return commands.main(words);
 }

@@ -40,7 +40,6 @@ import {
 } from './frame.ts';
 import { pickedRun, select } from './influxql.ts';
 import { benchComparison } from '../lib/features/influxdb/comparison-points.ts';
-import { benchCurve } from '../lib/features/influxdb/schema.ts';
 
 /** Requests/s as multiples of the first row's, published and here as bars side by side, a group per variant. `noBars` is what it says where there are none. */
 export function barsPanel({ noBars, ...frame }: Frame & { noBars: string }): barchart.PanelBuilder {
@@ -230,46 +229,6 @@ export function heatmapPanel({
           .showColorScale(true),
       )
   );
-}
-
-/**
- * Latency by rate as marks, both on scales of powers of ten: a series for each variant and percentile. Where it has none Grafana 12
- * says "Err", whatever stands in `noMarks`, which later versions say: it needs a place where nobody meets it by chance.
- */
-export function marksPanel({ noMarks, ...frame }: Frame & { noMarks: string }): Builder<Panel> {
-  const columns = ['variant', 'rate', 'p50_ms', 'p99_ms'] as const;
-  const query = select({ columns, from: benchCurve, where: pickedRun });
-  const builder = framed(new xychart.PanelBuilder(), frame, [tableQuery(query)])
-    .withTransformation(withoutTime)
-    // A frame for each value: of each frame the first number is x, and all others are series.
-    .withTransformation({
-      id: 'partitionByValues',
-      options: { fields: ['variant'], keepFields: false, naming: { asLabels: true } },
-    })
-    .mapping(xychart.SeriesMapping.Auto)
-    .noValue(noMarks)
-    .legend(legend())
-    .tooltip(new VizTooltipOptionsBuilder().mode(TooltipDisplayMode.Single).sort(SortOrder.None))
-    .colorScheme(new FieldColorBuilder().mode(FieldColorModeId.PaletteClassic))
-    .show(xychart.XYShowMode.Points)
-    .pointSize({ fixed: 8 })
-    .pointShape(xychart.PointShape.Circle)
-    .scaleDistribution(new ScaleDistributionConfigBuilder().type(ScaleDistribution.Log).log(10))
-    // As in Live run: 100 µs, not 0.100 ms.
-    .unit('si:ms')
-    .axisLabel('latency')
-    .overrideByName('rate', [
-      { id: 'displayName', value: 'requests/s' },
-      { id: 'unit', value: 'locale' },
-      { id: 'decimals', value: 0 },
-      { id: 'custom.axisLabel', value: 'requests/s' },
-    ])
-    .overrideByName('p50_ms', [
-      { id: 'displayName', value: '${__field.labels.variant}, p50' },
-      { id: 'custom.pointShape', value: xychart.PointShape.Square },
-    ])
-    .overrideByName('p99_ms', [{ id: 'displayName', value: '${__field.labels.variant}, p99' }]);
-  return forGrafana12(builder);
 }
 
 /** An XY chart whose version Grafana knows: without one it takes the options for those of before 11.1, and spoils them. */

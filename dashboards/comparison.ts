@@ -5,7 +5,7 @@ import { present } from '../lib/present.ts';
 import { factsOf, serverMetricNames } from '../lib/result/server-metrics.ts';
 import { benchComparison } from '../lib/features/influxdb/comparison-points.ts';
 import { benchBucket } from '../lib/features/influxdb/phase-points.ts';
-import { benchPage, benchWhy } from '../lib/features/influxdb/schema.ts';
+import { benchWhy } from '../lib/features/influxdb/schema.ts';
 import {
   board,
   closedRow,
@@ -35,7 +35,6 @@ import {
   trafficPanel,
 } from './load-phases.ts';
 import { errorsPanel, linkPanel } from './network.ts';
-import { curveMarks, curvePanel, foundPanel } from './rates.ts';
 import { noteColumn, nullAs, tablePanel, variantColumn } from './tables.ts';
 
 // A laptop's screen leaves 1316 pixels to a table over the whole width, while Grafana's menu is not docked beside it. Where there
@@ -45,7 +44,7 @@ const table = tablePanel({
   title: '${scenario}: verdicts and figures',
   description:
     'One row per variant, in the order of the scenario. "published" is the ratio that the article\'s figures have; ' +
-    '"req/s" is the median over the rounds of this run, of responses of any status, or with --within the rate that was found ("Latency by rate"). "effect" is how much more or less than its baseline within the same round a variant has of requests/s, where the load sets these of p99, or of what --metric named ("by" in Behind the figures), ' +
+    '"req/s" is the median over the rounds of this run, of responses of any status, or with --within the rate that was found. "effect" is how much more or less than its baseline within the same round a variant has of requests/s, where the load sets these of p99, or of what --metric named ("by" in Behind the figures), ' +
     'with its 95 % interval. A verdict holds for this machine in this boot; "delay not held" ' +
     'marks one whose two rows did not both have the delay that was asked for, "not final" one of a run that is not complete. ' +
     '"errors/M" are attempts without a response per million requests; "success" is the share of requests that were answered as they should be: with 2xx or 3xx, a page of one\'s own with its own class of status.',
@@ -138,7 +137,7 @@ const ofServers = tablePanel({
   description:
     `Medians of the rounds: ${ofServerMetrics.map(({ about }) => about).join(', and ')}. ` +
     'The changes have 95 % intervals, and a verdict only with --metric or --fail-if. Start-up only where a run was asked for it.',
-  grid: { x: 0, y: 93, w: 24, h: 8 },
+  grid: { x: 0, y: 81, w: 24, h: 8 },
   from: benchComparison,
   where: pickedRun,
   columns: [
@@ -153,29 +152,6 @@ const ofServers = tablePanel({
       },
       { name: `${metric}_effect` as const, title: `${name}, 95 %` },
     ]),
-  ],
-});
-
-const pages = tablePanel({
-  id: 42,
-  title: 'By page',
-  description:
-    'The ten largest pages of a run with several: their shares, and their latency under the load, where a slow page slows all in its queue. ' +
-    '"alone" is the time of an answer with one request at a time, against the baseline (docs/compare.md).',
-  grid: { x: 0, y: 81, w: 24, h: 12 },
-  from: benchPage,
-  where: pickedRun,
-  noRows: 'This run has a single page: --log, --har, --targets and --urls have several.',
-  columns: [
-    { name: 'page', minWidth: 160 },
-    { ...variantColumn, width: 170 },
-    { name: 'share', width: 80, percent: true },
-    { name: 'body_bytes', title: 'bytes', width: 90 },
-    { name: 'p50_ms', title: 'p50', width: 85 },
-    { name: 'p99_ms', title: 'p99', width: 85 },
-    { name: 'effect', title: 'alone, 95 %', width: 170 },
-    { name: 'verdict', width: 110 },
-    { name: 'unexpected', width: 95 },
   ],
 });
 
@@ -231,31 +207,24 @@ export function comparisonDashboard(): Dashboard {
       ]),
     )
     .withRow(
-      closedRow(27, 'Latency by rate: of a run with --within or --rates', 57, [
-        foundPanel,
-        curvePanel,
-        curveMarks,
-      ]),
-    )
-    .withRow(
-      closedRow(22, 'Round by round, what went over the link, what failed', 58, [
+      closedRow(22, 'Round by round, what went over the link, what failed', 57, [
         roundsPanel,
         errorsPanel,
         linkPanel,
       ]),
     )
     .withRow(
-      closedRow(41, 'Behind the figures: load, causes of CPU time, pages', 59, [
-        behindTheFigures,
-        causes,
-        pages,
-        ofServers,
-      ]),
+      closedRow(
+        41,
+        'Behind the figures: load, causes of CPU time, memory and start-up of the servers',
+        58,
+        [behindTheFigures, causes, ofServers],
+      ),
     )
     .withPanel(
       runsPanel({
         id: 5,
-        y: 60,
+        y: 59,
         opens: 'comparison',
         where: { equal: { scenario: 'scenario' } },
         title: 'Runs of ${scenario}',

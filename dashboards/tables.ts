@@ -94,14 +94,6 @@ export function zeroAs(text: string): ValueMapping {
   return { type: MappingType.ValueToText, options: { 0: { text, index: 0 } } };
 }
 
-/** What a cell says that holds a 1 or a 0. */
-export function yesOrNo(no: { color: string }): ValueMapping {
-  return {
-    type: MappingType.ValueToText,
-    options: { 1: { text: 'yes', index: 0 }, 0: { text: 'no', ...no, index: 1 } },
-  };
-}
-
 /** Text values and the colours they are shown in. */
 export function colours(colors: Readonly<Record<string, string>>): ValueMapping {
   const options = Object.entries(colors).map(([text, color], index) => [

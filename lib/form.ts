@@ -63,7 +63,7 @@ function number(holds: (value: number) => boolean, requirement: string): Form<nu
 }
 
 /** A whole number from `least` to `most`. */
-export const whole = (least: number, most: number): Form<number> =>
+export const integer = (least: number, most: number): Form<number> =>
   number(
     (value) => Number.isSafeInteger(value) && value >= least && value <= most,
     `a whole number from ${least} to ${most}`,
@@ -76,8 +76,8 @@ export const upTo = (most: number): Form<number> =>
 
 /** Above all measured counts, times and rates. */
 const most = Number.MAX_SAFE_INTEGER;
-export const count = whole(0, most);
-export const figure = within(0, most);
+export const count = integer(0, most);
+export const nonNegative = within(0, most);
 export const ratio = upTo(most);
 export const signed = within(-most, most);
 

@@ -32,7 +32,7 @@ export function socketsOf(folder: string): string[] {
 }
 
 /** The unix sockets that accept connections; the path of an abstract one begins with @. */
-export function listeningSockets(proc: string): { path: string; inode: string }[] {
+export function listeningUnixSockets(proc: string): { path: string; inode: string }[] {
   const accepting = 0x10000;
   return textOf(`${proc}/net/unix`)
     .split('\n')
@@ -46,5 +46,5 @@ export function listeningSockets(proc: string): { path: string; inode: string }[
 
 /** Inodes of the unix sockets that listen at a path. */
 export function listeningAt(socket: string, proc: string): string[] {
-  return listeningSockets(proc).flatMap(({ path, inode }) => (path === socket ? [inode] : []));
+  return listeningUnixSockets(proc).flatMap(({ path, inode }) => (path === socket ? [inode] : []));
 }

@@ -253,7 +253,7 @@ export function sendIfThere(pid: number, signal: NodeJS.Signals): void {
   }
 }
 
-export interface RunOptions extends Omit<ChildOptions, 'stdio'> {
+export interface ProcessOptions extends Omit<ChildOptions, 'stdio'> {
   /** Stops the command; `run` rejects after its end. */
   signal?: AbortSignal | undefined;
   /** SIGTERM (default) goes to the group, and KILL 5 s later. SIGINT goes to the command alone, which may finish first. */
@@ -275,7 +275,7 @@ const mostOutput = 128e6;
 export type Finished = Awaited<ReturnType<typeof run>>;
 
 /** Runs a command to its end and returns its exit code and output. Rejects with `signal`'s reason or `limit`'s words. */
-export async function run(options: RunOptions) {
+export async function run(options: ProcessOptions) {
   const {
     signal: abort,
     stopWith = 'SIGTERM',

@@ -1,4 +1,5 @@
-// Reproducible random numbers.
+// Random numbers, and looks at random times.
+import { setTimeout as delay } from 'node:timers/promises';
 
 /** mulberry32 (T. Ettinger): numbers in [0, 1), the same for a seed on any machine. */
 export function uniform(seed: number): () => number {
@@ -8,5 +9,30 @@ export function uniform(seed: number): () => number {
     let mixed = Math.imul(state ^ (state >>> 15), state | 1);
     mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
     return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
+
+/**
+ * Calls `look` again and again until the returned function is called, whose promise settles after the last call.
+ * @param everyMs the time from one look to the next, on average @param mostUsed the share of a core, 0 to 1, that looks use at most
+ */
+export function lookAtRandom(
+  look: () => void,
+  { everyMs, mostUsed }: { everyMs: number; mostUsed: number },
+): () => Promise<void> {
+  const over = new AbortController();
+  const watch = async () => {
+    while (!over.signal.aborted) {
+      const beganAtMs = performance.now();
+      look();
+      const leastMs = (performance.now() - beganAtMs) / mostUsed;
+      const waitMs = Math.max(leastMs, everyMs * (0.5 + Math.random()));
+      await delay(waitMs, undefined, { signal: over.signal }).catch(() => undefined);
+    }
+  };
+  const watched = watch();
+  return async () => {
+    over.abort();
+    await watched;
   };
 }

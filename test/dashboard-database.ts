@@ -153,6 +153,17 @@ export class DashboardDatabase {
     });
   }
 
+  /** What the database has of a run in a measurement, in order. */
+  async stored(
+    measurement: string,
+    columns: readonly string[],
+    { run }: Pick<Result, 'run'>,
+  ): Promise<Record<string, Cell>[]> {
+    const names = columns.map((column) => `"${column}"`).join(', ');
+    const answers = await this.ask(`SELECT ${names} FROM "${measurement}" WHERE "run" = '${run}'`);
+    return answers.flatMap(({ rows }) => rows.map(({ time: _time, ...row }) => row));
+  }
+
   async intervals(
     choice: Choice,
   ): Promise<{ names: Record<string, Cell>[]; marks: Record<string, Cell>[] }> {

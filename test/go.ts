@@ -1,5 +1,5 @@
 // Go in the engine's module.
-import { run, type RunOptions } from '../lib/process.ts';
+import { run, type ProcessOptions } from '../lib/process.ts';
 import { findGo, goEnvironment, quickFlags } from '../lib/setup/k6.ts';
 import { thisMachine } from '../lib/setup/machine.ts';
 import { givingWay } from './fixtures/giving-way.ts';
@@ -19,7 +19,7 @@ export const withoutK6 = ['./engine', './link', './internal/...', './cmd/delayli
  */
 export async function runGo(
   args: readonly string[],
-  { env, ...others }: Pick<RunOptions, 'env' | 'started'> = {},
+  { env, ...others }: Pick<ProcessOptions, 'env' | 'started'> = {},
 ): Promise<void> {
   const machine = thisMachine();
   const { binary } = await findGo(machine);

@@ -28,13 +28,13 @@ import {
   uncompared,
 } from './verdict.ts';
 
-export type Asked = Pick<Scenario, 'alsoCompare' | 'control'>;
+export type AskedComparisons = Pick<Scenario, 'alsoCompare' | 'control'>;
 
 /** `variants` are in the given order; the rows' comparisons come before further ones. */
 export function figuresOfRun(
   facts: RunFacts,
   measured: readonly MeasuredVariant[],
-  asked: Asked = {},
+  asked: AskedComparisons = {},
 ) {
   const variants = measured.map((variant) => variantResult(facts, variant));
   const contenders = measured.map((variant, index) => ({
@@ -109,7 +109,7 @@ function variantResult(facts: RunFacts, variant: MeasuredVariant): VariantResult
 function comparisonsOf(
   facts: RunFacts,
   contenders: readonly (Contender & Pick<MeasuredVariant, 'against' | 'needsServerCores'>)[],
-  { alsoCompare = [], control }: Asked,
+  { alsoCompare = [], control }: AskedComparisons,
 ): Judgement[] {
   const named = (name: string) => contenders.find((contender) => contender.name === name);
   const pairs: Pair[] = [];

@@ -78,7 +78,7 @@ export function swayingRound(
   return { index, without };
 }
 
-export const mostRounds = 1000;
+export const mostRoundsAdvised = 1000;
 
 /**
  * The number of rounds that would probably decide: for a difference the least n ≥ (2 · t(n−1, 1−α/2) · s / |mean d|)², for the same
@@ -101,7 +101,7 @@ export function roundsToDecide(
     const error = Math.sqrt(variance(logs) / n);
     return 2 * differs * error <= middle || (same + differs) * error <= toMargin;
   };
-  if (!enough(mostRounds)) return null;
+  if (!enough(mostRoundsAdvised)) return null;
   let rounds = 2;
   while (!enough(rounds)) rounds++;
   return rounds;

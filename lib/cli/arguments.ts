@@ -196,7 +196,7 @@ export const ofForm =
     throw usageError(`${flag} ${text}: ${wanted}`);
   };
 
-export const oneOf =
+export const oneOfNames =
   <const Word extends string>(choices: readonly Word[]): Reader<Word> =>
   (flag, text) => {
     const choice = choices.find((word) => word === text);

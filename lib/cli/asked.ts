@@ -107,7 +107,7 @@ export const askedFlags = {
   },
 } as const satisfies Record<string, Flag>;
 
-export type Asked = Awaited<ReturnType<typeof readAsked>>;
+export type AskedRun = Awaited<ReturnType<typeof readAsked>>;
 
 interface ReadPages {
   /** `flag` names them. */

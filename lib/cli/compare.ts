@@ -8,11 +8,11 @@ import { pathOfPage, withRequests } from '../scenario/pages.ts';
 import type { Page, Scenario, Variant } from '../scenario/model.ts';
 import { typed } from '../setup/paths.ts';
 import { askedFlags, readAsked } from './asked.ts';
-import { sidesOf, type Side } from './side-loads.ts';
+import { sidesWithLoads, type Side } from './side-loads.ts';
 import { readSides } from './sides.ts';
 import { readRunOptions, runFlags, type RunOptions } from './run-options.ts';
 import { getTools, preparing, runPlan, takeMachine, withRun, type ReadyRun } from './run.ts';
-import { print, report, say, terminalOf } from './run-output.ts';
+import { print, reportRun, say, terminalOf } from './run-output.ts';
 import { canBeApart, tryOnce, type Tried } from './start-sides.ts';
 import { printGroupedHelp, readArguments, type Flag } from './arguments.ts';
 import { readFile } from 'node:fs/promises';
@@ -75,7 +75,7 @@ export async function compareCommand(args: readonly string[]): Promise<number> {
   const asked = await readAsked(parsed, given);
   const kinds = given.map(({ source }) => source.kind);
   return withRun(options, kinds, {}, async (run) => {
-    const sides = sidesOf(given, asked, run.cores);
+    const sides = sidesWithLoads(given, asked, run.cores);
     const same = await sameSides(sides);
     const planOf = (scenario: Scenario, ownLoopbacks = false) =>
       makePlan(scenario, scenario.variants, run.cores, { ...options, exact: false, ownLoopbacks });
@@ -85,7 +85,7 @@ export async function compareCommand(args: readonly string[]): Promise<number> {
     const ready = await getTools(run, servers, options);
     const tried = await tryAll(sides, ready, options);
     const comparable = flags.has('allow-different-bodies') ? tried.map(withoutHash) : tried;
-    const comparison = comparisonOf(comparable, same, called);
+    const comparison = scenarioOfSides(comparable, same, called);
     sayDifferences(comparison, asked.notes, options);
     const planned = planOf(comparison.scenario, await canBeApart(tried, ready, options));
     const answerSeconds = ofVariants(planned, tried, (side) => side.answerSeconds ?? 0);
@@ -93,7 +93,7 @@ export async function compareCommand(args: readonly string[]): Promise<number> {
     const answers = ofVariants(draft, tried, ({ answer }) => answer);
     const storing = await takeMachine(ready, draft, options);
     const outcome = await runPlan(storing, draft, options, [], answers);
-    return report(outcome, options);
+    return reportRun(outcome, options);
   });
 }
 
@@ -113,7 +113,7 @@ async function tryAll(
 
 /** Prints what was redirected and what differs. @param first lines that come before */
 function sayDifferences(
-  { redirections, table, advice }: ReturnType<typeof comparisonOf>,
+  { redirections, table, advice }: ReturnType<typeof scenarioOfSides>,
   first: readonly string[],
   options: RunOptions,
 ): void {
@@ -234,7 +234,7 @@ function pageOf({ page, answer }: Side & Partial<Pick<Tried, 'answer'>>): Page {
 }
 
 /** Makes the scenario. `redirections` has what is redirected, `table` what differs, `advice` what to do. @param same from sameSides */
-export function comparisonOf(
+export function scenarioOfSides(
   sides: readonly Tried[],
   same: readonly (readonly Side[])[],
   name = usualName,

@@ -26,19 +26,16 @@ const clean: Command = {
 };
 
 /** In the order of the help. */
-function allCommands(more: Readonly<Record<string, Command>>): Record<string, Command> {
+function allCommands(): Record<string, Command> {
   const commands: Record<string, Command> = { ...ownCommands };
   for (const feature of features) Object.assign(commands, feature.commands);
-  return { ...commands, clean, ...more };
+  return { ...commands, clean };
 }
 
-/** Runs a command and returns its exit code (docs/verdicts.md); prints one line for an error. @param more further commands */
-export async function main(
-  argv: readonly string[],
-  more: Readonly<Record<string, Command>> = {},
-): Promise<number> {
+/** Runs a command and returns its exit code (docs/verdicts.md); prints one line for an error. */
+export async function main(argv: readonly string[]): Promise<number> {
   try {
-    const code = await runCommand(argv, allCommands(more));
+    const code = await runCommand(argv, allCommands());
     // Errors of the last output arrive after it.
     await new Promise((resolve) => setImmediate(resolve));
     if (outputError === undefined) return code;

@@ -11,7 +11,7 @@ import { printable, usageError, UserError } from '../errors.ts';
 import { textOf } from '../files.ts';
 import { counts, success, effect, whole } from '../format.ts';
 import { curvesOf } from '../report/found.ts';
-import { listed, loadText, networkText, type Heading } from '../report/heading.ts';
+import { listed, loadText, networkText, type RunHeading } from '../report/heading.ts';
 import {
   csvReport,
   isCsvReport,
@@ -44,7 +44,7 @@ import { explainFailure, writeReasons, type RunFolder } from '../runner/results-
 import { failIfCode } from './fail-if.ts';
 import type { ExportFlag, Exports, RunOptions } from './run-options.ts';
 
-export function headingOf(plan: Plan, environment: Environment): Heading {
+export function headingOf(plan: Plan, environment: Environment): RunHeading {
   const { scenario, variants } = plan;
   const { fewest, most } = expectedRounds(plan);
   const servers = variants.map(({ variant: { server } }) => server);
@@ -238,7 +238,7 @@ function seenSoFar(
  * @param lines to print instead of the tables and sentences; --json then prints no result
  * @throws the error that ended the run early; UserError if no request of a row succeeded, and if too many failed in each comparison
  */
-export async function report(
+export async function reportRun(
   { result, ended, folder }: Omit<RunOutcome, 'kept'> & { folder: RunFolder },
   options: RunOptions,
   lines?: readonly string[],

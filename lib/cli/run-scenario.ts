@@ -13,7 +13,7 @@ import type { Scenario, Variant } from '../scenario/model.ts';
 import { leftOutLine, possibleVariants } from './possible.ts';
 import { getTools, runPlan, takeMachine, withRun } from './run.ts';
 import type { RunOptions } from './run-options.ts';
-import { report, say } from './run-output.ts';
+import { reportRun, say } from './run-output.ts';
 
 export type ScenarioOptions = RunOptions & {
   exact: boolean;
@@ -88,6 +88,6 @@ export async function runScenario(
     const storing = await takeMachine(ready, draft, options);
     const outcome = await runPlan(storing, draft, options, ['fewer --variants']);
     keep(outcome.result);
-    return report(outcome, options);
+    return reportRun(outcome, options);
   });
 }

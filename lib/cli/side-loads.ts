@@ -10,7 +10,7 @@ import type { Cores } from '../machine/cores.ts';
 import { hasStreams, isHttp2, protocolName } from '../scenario/load.ts';
 import { readLoadLine, type LoadLine } from '../scenario/load/generators.ts';
 import type { Given } from './sides.ts';
-import type { Asked } from './asked.ts';
+import type { AskedRun } from './asked.ts';
 
 export interface Side extends Given {
   listen: Listen;
@@ -18,13 +18,13 @@ export interface Side extends Given {
   page: Pick<Page, 'path' | 'host' | 'requests' | 'status'>;
   server: ServerSpec;
   /** The source of its requests; absent: no feature. */
-  recorded?: Asked['recorded'];
+  recorded?: AskedRun['recorded'];
 }
 
 /** Decides page, address, load and server of each side. Throws UserError (exit code 2) for words that do not fit. */
-export function sidesOf(
+export function sidesWithLoads(
   given: readonly Given[],
-  asked: Asked,
+  asked: AskedRun,
   { generatorCpus }: Pick<Cores, 'generatorCpus'>,
 ): Side[] {
   const paths = new Set<string>();
@@ -57,7 +57,7 @@ export function sidesOf(
 }
 
 /** The load with the request's own flags. Throws UserError (exit code 2) if they do not fit. */
-function asAsked(line: LoadProfile, { request, h3 }: Asked): LoadProfile {
+function asAsked(line: LoadProfile, { request, h3 }: AskedRun): LoadProfile {
   let load: LoadProfile = line;
   if (h3 && line.protocol !== 'h3')
     load = { ...line, protocol: 'h3', command: `${line.command} --h3` };
@@ -70,7 +70,7 @@ type Wish = AskedPages & { flag: string };
 
 function wishFor(
   { given, source }: Given,
-  { pages }: Asked,
+  { pages }: AskedRun,
   usualPath: string,
   line: LoadLine | undefined,
 ): Wish {
@@ -151,7 +151,7 @@ function loadFor(
 
 function serverOf(
   { name, source, listen }: Pick<Side, 'name' | 'source' | 'listen'>,
-  { launch }: Asked,
+  { launch }: AskedRun,
 ): ServerSpec {
   const { cgroup, port, binary, upstreams } = launch(name);
   if (source.kind === 'address')

@@ -1,4 +1,4 @@
-// Where an InfluxDB is, and who may use it: the value of --influx.
+// Where an InfluxDB is, who may use it (the value of --influx), and how k6's own output writes there.
 import { readFileSync } from 'node:fs';
 import { UserError } from '../errors.ts';
 
@@ -55,4 +55,31 @@ export function influxToken(env: NodeJS.ProcessEnv): string | undefined {
   } catch (error) {
     throw new UserError(`INFLUX_TOKEN_FILE cannot be read: ${(error as Error).message}`);
   }
+}
+
+/** Tags that k6 turns into string fields: its default, stated so that nothing else changes it. */
+export const tagsAsFields = ['vu', 'iter', 'url'] as const;
+
+export const outputEnv = {
+  K6_INFLUXDB_TAGS_AS_FIELDS: tagsAsFields.join(','),
+  K6_INFLUXDB_PUSH_INTERVAL: '1s',
+};
+
+/** k6's options for writing to the database. Settings are in the environment, because every user of the machine may read a command line. */
+export function ownOutput(influx: Influx) {
+  return {
+    out: [`influxdb=${influx.url}/${database}`],
+    env: {
+      ...outputEnv,
+      K6_INFLUXDB_USERNAME: influx.credentials?.user ?? '',
+      K6_INFLUXDB_PASSWORD: influx.credentials?.password ?? '',
+      K6_INFLUXDB_PRECISION: 'ns',
+      K6_INFLUXDB_RETENTION: '',
+    },
+  };
+}
+
+/** Counts the writes that failed, in the log of a k6 with its own output or with xk6-output-influxdb. */
+export function failedWritesIn(log: string): number {
+  return log.match(/^Couldn't (?:write stats|send metrics points)/gm)?.length ?? 0;
 }

@@ -40,7 +40,7 @@ export const options: Options = {
 };
 
 /** Makes the load, which tells its outcomes. Throws an Error if the execution segments are not those of the plan. */
-export function runPlan(load: () => void): void {
+export function runGivenPlan(load: () => void): void {
   // A wrong segment would leave some of the load out, or make it twice.
   const segments = segmentBegins().length;
   if (segments !== instances)

@@ -2,11 +2,16 @@
 // results and can be run by hand, as its first lines say.
 import { sleep } from 'k6';
 import exec from 'k6/execution';
-import type { LoadResult } from '../result/load-result.ts';
+import type { LoadResult, PageFigures } from '../result/load-result.ts';
 import loadgen from 'k6/x/loadgen';
-import { instances, phases, plan, runPlan, segmentBegins, tell } from './given-plan.ts';
-import { phaseBeginsLine, type CallOptions, type PhaseOutcome } from './load-plan.ts';
-import { addAlone } from './pages-alone.ts';
+import { instances, phases, plan, runGivenPlan, segmentBegins, tell } from './given-plan.ts';
+import {
+  type AlternateOptions,
+  type CallOptions,
+  phaseBeginsLine,
+  type PhaseOutcome,
+  type SideOptions,
+} from './load-plan.ts';
 import { meet } from './rendezvous.ts';
 import { warmedUp } from './warm-ups.ts';
 
@@ -16,7 +21,7 @@ if (plan.steps !== undefined)
   throw new Error('this load plan is one in steps: run it with the script.js of its own run');
 
 export default function makeLoad(): void {
-  runPlan(runPhases);
+  runGivenPlan(runPhases);
 }
 
 function runPhases(): void {
@@ -56,4 +61,44 @@ function orAbort<T>(work: () => T): T {
     exec.test.abort((error as Error).message);
     throw error;
   }
+}
+
+/** Adds the times of the pages alone to a phase's results, by the same sides. They are in no sample. */
+export function addAlone(
+  results: readonly LoadResult[],
+  phase: AlternateOptions,
+  seconds: number,
+): void {
+  const sides = phase.sides.map((side) => aloneOptions(side, seconds));
+  const alone = loadgen.alternate({ ...phase, sides, samples: false });
+  for (const [side, { pages }] of results.entries())
+    for (const [index, page] of pages.entries()) {
+      const { responses, midMeanMs } = alone[side]?.pages[index] as PageFigures;
+      page.alone = { responses, ms: midMeanMs };
+    }
+}
+
+/** A side's load with one request at a time, each page as soon as the one before is answered. */
+function aloneOptions(
+  {
+    rate: _,
+    arrivals: __,
+    requests: ___,
+    buckets: ____,
+    together: _____,
+    mix,
+    ...side
+  }: SideOptions,
+  seconds: number,
+): SideOptions {
+  const alone: SideOptions = {
+    ...side,
+    connections: 1,
+    streams: 1,
+    threads: 1,
+    warmup: '100ms',
+    duration: `${seconds}s`,
+  };
+  if (typeof mix === 'string') alone.mix = mix.replace(/,"atMs":\[[^\]]*\]/g, '');
+  return alone;
 }

@@ -7,7 +7,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { UserError } from '../errors.ts';
 import { ifThere } from '../files.ts';
 import { counts, duration } from '../format.ts';
-import { listeningAt, listeningSockets, processIds, socketsOf, userOf } from '../proc-files.ts';
+import { listeningAt, listeningUnixSockets, processIds, socketsOf, userOf } from '../proc-files.ts';
 import { startChild } from '../process.ts';
 import { shownCommand } from '../secrets.ts';
 import { fromCallersFolder } from '../setup/paths.ts';
@@ -151,7 +151,7 @@ async function waitInLine(name: string, holder: string, wait?: Wait): Promise<Wa
   const countEarlier = (sockets: readonly { path: string }[]) =>
     sockets.filter(({ path }) => isEarlier(path)).length;
   const leave = await listen(`\0${socketName}`, () => '');
-  const before = countEarlier(listeningSockets('/proc'));
+  const before = countEarlier(listeningUnixSockets('/proc'));
   const verb = before === 1 ? 'waits' : 'wait';
   let others = '';
   if (before > 0) others = `; ${counts(before, 'other run')} ${verb} too, and came before`;
@@ -159,7 +159,7 @@ async function waitInLine(name: string, holder: string, wait?: Wait): Promise<Wa
   let freeSinceMs: number | undefined;
   return {
     isOthersTurn() {
-      const sockets = listeningSockets('/proc');
+      const sockets = listeningUnixSockets('/proc');
       if (sockets.some(({ path }) => path === `@${name}`)) {
         freeSinceMs = undefined;
         return false;

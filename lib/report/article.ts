@@ -16,7 +16,7 @@ import {
   type Part,
   type Table,
 } from './table.ts';
-import { paragraphs, partLines } from './texts.ts';
+import { markdownParagraphs, partLines } from './texts.ts';
 
 /** An article and what was measured of it. */
 export interface ArticleRun {
@@ -142,8 +142,8 @@ export function articleMarkdown(run: ArticleRun): string {
     return { title: result.title, tables, below: [] };
   });
   const sections = [...articleHead(run), ...scenarios].flatMap(({ title, ...part }) => [
-    ...paragraphs([`## ${title}`]),
+    ...markdownParagraphs([`## ${title}`]),
     ...partLines({ ...part, title: '' }),
   ]);
-  return [...paragraphs([`# ${articleTitle(run.article)}`]), ...sections].join('\n');
+  return [...markdownParagraphs([`# ${articleTitle(run.article)}`]), ...sections].join('\n');
 }

@@ -16,7 +16,7 @@ import { bar, bucketLabel, exactPercent, scaledTime, whole } from '../format.ts'
 import { curvesOf, foundIn } from './found.ts';
 import type { Bars, Lines } from './html/figure.ts';
 import type { Figure } from './html/page.ts';
-import { roundPoints } from './round-points.ts';
+import { pointsByRound } from './metric-words.ts';
 import {
   figure,
   leftColumn,
@@ -166,7 +166,7 @@ export function publishedQuantile(published: Published, quantile: number): strin
 
 /** Figures per round, by the metric of the verdict. Empty for a curve, and if fewer than two variants succeeded. */
 function roundFigures(result: Result): Figure[] {
-  const { axis, text, points } = roundPoints(result);
+  const { axis, text, points } = pointsByRound(result);
   const names = [...new Set(points.map(({ name }) => name))];
   if (names.length < 2 || curvesOf(result).length > 0) return [];
   const column = (name: string) =>

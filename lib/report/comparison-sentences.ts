@@ -1,11 +1,23 @@
 // The sentence on each comparison: its claim, and the effect with its interval.
 import { hasRatio, sidesOf, variantOf } from '../analysis/comparisons.ts';
 import { sideWithWrongAnswers } from '../analysis/bodies.ts';
-import { groupedBy } from '../analysis/statistics.ts';
-import { amount, enumeration, isTooWide, tolerance, whole } from '../format.ts';
-import type { Comparison, Result } from '../result/result.ts';
+import { extent, groupedBy } from '../analysis/statistics.ts';
+import {
+  amount,
+  enumeration,
+  isTooWide,
+  percent,
+  scaledTime,
+  tolerance,
+  whole,
+} from '../format.ts';
+import type { Comparison, Result, VariantResult } from '../result/result.ts';
 import { metricWords, verdictWord } from './metric-words.ts';
 import { besideVerdicts, effectText, marksOf, notFinalMark } from './verdict-words.ts';
+import { shareAbove } from '../analysis/latency.ts';
+import { figuresPerRound, isLatency } from '../analysis/metrics.ts';
+import { phasesIn } from '../analysis/phases.ts';
+import type { LatencyMetric } from '../scenario/latency-metrics.ts';
 
 /** `kind` is the verdict with its marks; "found" for all other sentences. */
 export type Sentence = Record<'text' | 'kind', string>;
@@ -146,3 +158,30 @@ export function measuredChange(
   const change = `${effectText({ metric, ratio })} (95 % interval ${ends})`;
   return isShare ? `${verb} ${change}` : change;
 }
+
+/** A percentile between fast and slow responses, where chance decides which of the two a round shows: from round to round. */
+const leastLeap = 10;
+
+/** The shares of slow responses, for comparisons that a leap of the percentile leaves open. */
+export function tailLines(result: Result): string[] {
+  return result.comparisons.flatMap((comparison) => tailLine(comparison, result) ?? []);
+}
+
+function tailLine(
+  { metric, verdict, variant, baseline }: Comparison,
+  result: Result,
+): string | undefined {
+  if (!isLatency(metric) || verdict !== 'inconclusive') return undefined;
+  const sides = [baseline, variant].map((name) => variantOf(result, name) as VariantResult);
+  const [low, high] = extent(sides.flatMap(({ rounds }) => figuresPerRound(metric, rounds) ?? []));
+  if (high < leastLeap * low) return undefined;
+  const betweenMs = Math.sqrt(low * high);
+  const [base, other] = sides.map(({ name, rounds }) => {
+    const parts = phasesIn(rounds).map(({ latencyMs }) => latencyMs);
+    return `${percent(shareAbove(parts, betweenMs))} of ${name}'s`;
+  });
+  return `${leapText(metric, low, high)}: more than ${scaledTime(betweenMs)} took ${base} responses, and ${other}.`;
+}
+
+const leapText = (metric: LatencyMetric, low: number, high: number): string =>
+  `By round ${metricWords[metric].name} leaps between ${scaledTime(low)} and ${scaledTime(high)}, so its ratio is chance`;

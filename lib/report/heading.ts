@@ -18,7 +18,7 @@ import type { LoadProfile, NetworkSpec } from '../scenario/model.ts';
 import { type Load, protocolName } from '../scenario/load.ts';
 
 /** Contents of the heading, before or after a run. */
-export interface Heading {
+export interface RunHeading {
   scenario: string;
   load: string;
   /** The length of each variant's page, or the mean of its pages. */
@@ -42,7 +42,7 @@ export interface Heading {
   environment: Environment;
 }
 
-export function headingLines(heading: Heading): string[] {
+export function headingLines(heading: RunHeading): string[] {
   const { scenario, load, protocol, network, environment, prepare } = heading;
   const page = [sizesText(heading), protocol].filter(Boolean).join(' over ');
   const measured = [scenario, load, page];
@@ -56,14 +56,14 @@ export function headingLines(heading: Heading): string[] {
 }
 
 /** "10 rounds, about 2 min", "4 to 10 rounds, about 1 min to 2 min". */
-function lengthText({ rounds, seconds, atMost, estimated }: Heading): string {
+function lengthText({ rounds, seconds, atMost, estimated }: RunHeading): string {
   const time = `${estimated ? 'about ' : ''}${duration(seconds)}`;
   if (atMost === undefined) return `${counts(rounds, 'round')}, ${time}`;
   return `${rounds} to ${atMost.rounds} rounds, ${time} to ${duration(atMost.seconds)}`;
 }
 
 /** Where servers and generator run. */
-function placesTexts({ server, addresses, environment }: Heading): string[] {
+function placesTexts({ server, addresses, environment }: RunHeading): string[] {
   const k6 = `k6 ${environment.versions['k6'] ?? ''}`.trim();
   const atAddresses = addresses.map((address) => `${address} where it runs`);
   if (server !== '' && sharesCores(environment))
@@ -74,7 +74,7 @@ function placesTexts({ server, addresses, environment }: Heading): string[] {
 }
 
 /** The heading after a run, with the rounds and the time that it took. */
-export function resultHeading(result: Result): Heading {
+export function resultHeading(result: Result): RunHeading {
   const { environment, variants, startedAt, endedAt } = result;
   const run = variants.filter(({ server }) => server !== null);
   const named = (atAddress: boolean) => {
@@ -142,7 +142,7 @@ export function generatorPlace(environment: Environment): string {
 }
 
 /** "612 B", "2 pages of 612 B on average". */
-export function sizesText({ bodyBytes, pages }: Heading): string {
+export function sizesText({ bodyBytes, pages }: RunHeading): string {
   const sizes = enumeration([...new Set(bodyBytes)].map((bytes) => `${whole(bytes)} B`));
   if (sizes === '' || Math.max(...pages) === 1) return sizes;
   return `${enumeration([...new Set(pages)].map(whole))} pages of ${sizes} on average`;

@@ -1,10 +1,12 @@
-// The metrics of comparisons in words; those of servers have theirs in lib/result/server-metrics.ts.
+// The metrics of comparisons in words (those of servers have theirs in lib/result/server-metrics.ts), and the main one by round.
 import { responsesNeeded } from '../analysis/latency.ts';
 import { perSecond, short, whole } from '../format.ts';
 import { byName } from '../present.ts';
-import type { Metric, Verdict } from '../result/result.ts';
+import type { Metric, Result, Verdict } from '../result/result.ts';
 import { factsOf, serverMetricNames, type ServerMetricFacts } from '../result/server-metrics.ts';
 import { latencyMetrics, type LatencyMetric } from '../scenario/latency-metrics.ts';
+import { metrics } from '../analysis/metrics.ts';
+import { isFailing } from '../analysis/phases.ts';
 
 interface MetricWords extends Pick<
   ServerMetricFacts,
@@ -57,4 +59,20 @@ export const metricWords: Readonly<Record<Metric, MetricWords>> = {
 export function verdictWord(metric: Metric, verdict: Verdict): string {
   if (verdict === 'faster' || verdict === 'slower') return metricWords[metric].verdicts[verdict];
   return verdict;
+}
+
+/** The axis of a run's main metric, how its values are printed, and a point for each round of each variant whose requests succeed. */
+export function pointsByRound(result: Result) {
+  const metric = result.comparisons[0]?.metric ?? 'rps';
+  const { of } = metrics[metric];
+  const { axis, text } = metricWords[metric];
+  const points = [];
+  for (const { name, rounds, successRatio } of result.variants) {
+    if (isFailing({ successRatio })) continue;
+    for (const round of rounds) {
+      const value = of(round);
+      if (Number.isFinite(value)) points.push({ name, round: round.round, value });
+    }
+  }
+  return { axis, text, points };
 }

@@ -2,7 +2,7 @@
 import type { Disagreement, Judgement, Obstacle } from '../analysis/judgement.ts';
 import { metrics } from '../analysis/metrics.ts';
 import type { OneSided } from '../analysis/one-sided.ts';
-import { mostRounds } from '../analysis/rounds.ts';
+import { mostRoundsAdvised } from '../analysis/rounds.ts';
 import { formatCpuList, percent, tolerance, whole } from '../format.ts';
 import type { Comparison } from '../result/result.ts';
 import { metricWords } from './metric-words.ts';
@@ -27,7 +27,7 @@ function intervalText({ metric, verdict, roundsNeeded }: Judgement, sameWithin: 
 
 function decidingText(rounds: number | null): string {
   if (rounds === null)
-    return `even ${whole(mostRounds)} rounds would probably not decide, a quieter machine may`;
+    return `even ${whole(mostRoundsAdvised)} rounds would probably not decide, a quieter machine may`;
   return `about ${rounds} rounds would probably decide`;
 }
 

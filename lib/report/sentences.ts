@@ -24,16 +24,20 @@ import {
 import { sharesCores } from '../machine/cores.ts';
 import type { Comparison, Result } from '../result/result.ts';
 import { bytesLines, linkLines } from './bytes.ts';
-import { comparisonSentences, roundsNeeded, type Sentence } from './comparison-sentences.ts';
+import {
+  comparisonSentences,
+  roundsNeeded,
+  type Sentence,
+  tailLines,
+} from './comparison-sentences.ts';
 import { comparesProtocols, ladderSteps } from './run-tables.ts';
 import { besideVerdicts } from './verdict-words.ts';
 import { metricWords } from './metric-words.ts';
 import { whyNothing } from './warnings/failures.ts';
-import { rateCause } from './warnings/rate-cause.ts';
+import { rateCause } from './warnings/turned-away.ts';
 import { serverLines } from './server-lines.ts';
 import { isAtRate } from '../scenario/load.ts';
 import { pageLines } from './pages.ts';
-import { tailLines } from './tails.ts';
 
 /** The verdicts, and the circumstances that they depend on. */
 export function findingLines(result: Result): string[] {

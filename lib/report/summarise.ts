@@ -1,5 +1,5 @@
 // The figures of a run with their words: reasons of verdicts, and warnings.
-import { figuresOfRun, type Asked } from '../analysis/figures.ts';
+import { figuresOfRun, type AskedComparisons } from '../analysis/figures.ts';
 import type { MeasuredVariant, RunFacts } from '../analysis/verdict.ts';
 import { inWords } from './reasons.ts';
 import { warningsOf } from './warnings/all.ts';
@@ -8,7 +8,7 @@ import { warningsOf } from './warnings/all.ts';
 export function summarise(
   facts: RunFacts,
   measured: readonly MeasuredVariant[],
-  asked: Asked = {},
+  asked: AskedComparisons = {},
 ) {
   const { variants, comparisons: judgements, noiseFloor } = figuresOfRun(facts, measured, asked);
   const comparisons = judgements.map((judgement) => inWords(judgement, facts.sameWithin));

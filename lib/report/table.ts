@@ -48,7 +48,7 @@ export function tableOf<Row>(
   rows: readonly Row[],
   [name, ...others]: readonly [Column<Row>, ...Column<Row>[]],
 ): Table {
-  const hasText = (column: Column<Row>, row: Row) => textOf(column.cell(row)) !== '';
+  const hasText = (column: Column<Row>, row: Row) => cellText(column.cell(row)) !== '';
   const filled = rows.filter((row) => others.some((column) => hasText(column, row)));
   const shown = [name, ...others.filter((column) => filled.some((row) => hasText(column, row)))];
   return {
@@ -57,7 +57,7 @@ export function tableOf<Row>(
   };
 }
 
-export function textOf(cell: Cell): string {
+export function cellText(cell: Cell): string {
   return typeof cell === 'string' ? cell : cell.text;
 }
 
@@ -67,7 +67,7 @@ export function figure<T>(value: T | null | undefined, format: (value: T) => str
 }
 
 /** Neighbouring columns with the same group. */
-export function groupsOf<C extends Heading>(columns: readonly C[]): C[][] {
+export function headingGroups<C extends Heading>(columns: readonly C[]): C[][] {
   const groups: C[][] = [];
   for (const column of columns) {
     const last = groups.at(-1);
@@ -142,7 +142,7 @@ export function terminalTable(
   const [name, ...others] = columns.map((heading, index): Measured => ({
     ...heading,
     index,
-    width: Math.max(heading.title.length, ...rows.map((row) => textOf(row[index] ?? '').length)),
+    width: Math.max(heading.title.length, ...rows.map((row) => cellText(row[index] ?? '').length)),
   }));
   if (name === undefined) return [];
   const tables = [[name]];
@@ -170,7 +170,7 @@ const lineWidth = (columns: readonly Measured[]): number =>
 function rowLines(columns: readonly Measured[], row: readonly Cell[], colour: boolean): string[] {
   const cells = columns.map((column) => {
     const cell = row[column.index] ?? '';
-    const clauses = wrapLines([textOf(cell)], column.width, () => 2, betweenClauses);
+    const clauses = wrapLines([cellText(cell)], column.width, () => 2, betweenClauses);
     return { column, cell, lines: wrapLines(clauses, column.width) };
   });
   const height = Math.max(...cells.map(({ lines }) => lines.length));
@@ -187,7 +187,7 @@ function rowLines(columns: readonly Measured[], row: readonly Cell[], colour: bo
 
 function groupLine(columns: readonly Measured[]): string {
   let [line, at] = ['', 0];
-  for (const group of groupsOf(columns)) {
+  for (const group of headingGroups(columns)) {
     const [first] = group as [Measured];
     if (first.group !== '')
       line = (line.length > at ? line + gap : line.padEnd(at)) + pad(first.group, first).trimEnd();

@@ -23,7 +23,7 @@ import {
 import {
   measuredGroup,
   terminalTable,
-  textOf,
+  cellText,
   wrapLines,
   type Cell,
   type Part,
@@ -107,10 +107,10 @@ export function markdownReport(result: Result): string {
   const notes = [...warningLines(result), ...noteLines(result)];
   if (notes.length > 0) lines.push(...notes.map((note) => `- ${escape(note)}`), '');
   lines.push(
-    ...paragraphs([measured]),
+    ...markdownParagraphs([measured]),
     summaryOfRun,
     '',
-    ...paragraphs([...circumstanceLines(result), ...article.flatMap(({ below }) => below)]),
+    ...markdownParagraphs([...circumstanceLines(result), ...article.flatMap(({ below }) => below)]),
   );
   for (const chart of chartsOf(result)) lines.push(...partLines(chart));
   lines.push(
@@ -164,9 +164,9 @@ function configNames({ variants }: Result): (readonly [file: string, name: strin
 
 /** A part as lines of Markdown. */
 export function partLines({ title, tables, below }: Part): string[] {
-  const lines = title === '' ? [] : paragraphs([title]);
+  const lines = title === '' ? [] : markdownParagraphs([title]);
   for (const table of tables) if (table.rows.length > 0) lines.push(...markdownTable(table), '');
-  return [...lines, ...paragraphs(below)];
+  return [...lines, ...markdownParagraphs(below)];
 }
 
 /** A table as lines. */
@@ -177,12 +177,12 @@ export function markdownTable({ columns, rows }: Table): string[] {
   );
   const rules = columns.map(({ align }) => (align === 'left' ? '---' : '---:'));
   // Spaces align a cell's parts in the terminal only.
-  const cellText = (cell: Cell) => escape(textOf(cell).trim().replaceAll(/ {2,}/g, ' '));
-  return [line(titles.map(escape)), line(rules), ...rows.map((row) => line(row.map(cellText)))];
+  const textIn = (cell: Cell) => escape(cellText(cell).trim().replaceAll(/ {2,}/g, ' '));
+  return [line(titles.map(escape)), line(rules), ...rows.map((row) => line(row.map(textIn)))];
 }
 
 /** Paragraphs of Markdown. */
-export function paragraphs(lines: readonly string[]): string[] {
+export function markdownParagraphs(lines: readonly string[]): string[] {
   return lines.flatMap((line) => [escape(line), '']);
 }
 

@@ -3,7 +3,7 @@ import * as v from 'valibot';
 import {
   count,
   each,
-  figure,
+  nonNegative,
   instant,
   list,
   open,
@@ -11,7 +11,7 @@ import {
   orNull,
   text,
   texts,
-  whole,
+  integer,
 } from '../form.ts';
 
 const machineFields = {
@@ -21,14 +21,14 @@ const machineFields = {
   governor: orNull(text),
   bootedAt: instant,
 };
-const roundTripMs = open(each(['p50', 'p99'], figure));
+const roundTripMs = open(each(['p50', 'p99'], nonNegative));
 /** `roundTripMs` of one byte on a TCP connection; `bytesPerSecond` through it, both ways. */
 const serverHost = open({
   ...machineFields,
   name: text,
   address: text,
   roundTripMs,
-  bytesPerSecond: figure,
+  bytesPerSecond: nonNegative,
 });
 export type ServerHostFacts = v.InferOutput<typeof serverHost>;
 export type LinkFigures = Pick<ServerHostFacts, 'roundTripMs' | 'bytesPerSecond'>;
@@ -41,15 +41,18 @@ const cluster = open({
 });
 export type ClusterFacts = v.InferOutput<typeof cluster>;
 
-const cpus = list(whole(0, 9999));
+const cpus = list(integer(0, 9999));
 export const environmentForm = open({
   ...machineFields,
   bakeoff: text,
-  loadAverage: v.strictTuple([figure, figure, figure], 'has to be a list of three numbers'),
+  loadAverage: v.strictTuple(
+    [nonNegative, nonNegative, nonNegative],
+    'has to be a list of three numbers',
+  ),
   serverCpus: cpus,
   generatorCpus: cpus,
   /** CPU seconds per second that a quota allows. */
-  cpuQuota: optional(figure),
+  cpuQuota: optional(nonNegative),
   /** Warnings about these cores. */
   coreNotes: optional(texts),
   versions: v.record(text, text, 'has to be an object'),

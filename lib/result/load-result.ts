@@ -3,7 +3,7 @@ import * as v from 'valibot';
 import {
   count,
   each,
-  figure,
+  nonNegative,
   flag,
   instant,
   list,
@@ -19,14 +19,14 @@ import {
 } from '../form.ts';
 
 /** `sd` is the standard deviation, `withinSd` the share of values within sd of the mean (0 to 1). All 0 without values. */
-const distributionFields = each(['min', 'mean', 'sd', 'withinSd', 'max'], figure);
+const distributionFields = each(['min', 'mean', 'sd', 'withinSd', 'max'], nonNegative);
 const distribution = open(distributionFields);
 export type Distribution = v.InferOutput<typeof distribution>;
 
 /** The percentiles come from an HdrHistogram of 3 digits (within 0.1 %); the other figures are exact. */
 const latencyFields = {
   ...distributionFields,
-  ...each(['p50', 'p75', 'p90', 'p95', 'p99', 'p999'], figure),
+  ...each(['p50', 'p75', 'p90', 'p95', 'p99', 'p999'], nonNegative),
 };
 export const latencyFigures = open(latencyFields);
 export type LatencyFigures = v.InferOutput<typeof latencyFigures>;
@@ -34,14 +34,14 @@ export type LatencyFigures = v.InferOutput<typeof latencyFigures>;
 /** `count` values took at most `atMostMs`, and longer than the bar before. */
 export type HistogramBar = [atMostMs: number, count: number];
 const bar: Form<HistogramBar> = v.strictTuple(
-  [figure, count],
+  [nonNegative, count],
   'has to be a list of a time and a count',
 );
 const latency = open({ ...latencyFields, histogram: orElse(list(bar), () => []) });
 export type LatencyDistribution = v.InferOutput<typeof latency>;
 
 export const byteFields = ['received', 'headers', 'headersDecoded', 'body', 'sent'] as const;
-export const bucketFields = { fromMs: figure, toMs: orNull(figure), count };
+export const bucketFields = { fromMs: nonNegative, toMs: orNull(nonNegative), count };
 const statusClass = oneOf(['2xx', '3xx', '4xx', '5xx']);
 export type StatusClass = v.InferOutput<typeof statusClass>;
 export const expected = oneOf(['2xx', '3xx', '4xx', '5xx', 'each']);
@@ -84,23 +84,23 @@ const turns = open({
   /** All responses of these turns, with the ramps and drains that the figures may leave out. */
   responses: count,
   /** Mean length of a turn. */
-  sliceMs: figure,
+  sliceMs: nonNegative,
   /** The longest time from a turn's begin to its window. */
-  rampMs: figure,
+  rampMs: nonNegative,
   /** The server waits for a backend, a timer or such. */
   waits: flag,
   /** At a rate: share of turns (0 to 1) in which the generator stalled; most are left out and repeated. */
-  stoodStill: optional(figure),
+  stoodStill: optional(nonNegative),
 });
 
 const continuous = open({
-  ...each(['seconds', 'rps', 'p50Ms', 'p99Ms', 'queueGrowthPerSecond'], figure),
+  ...each(['seconds', 'rps', 'p50Ms', 'p99Ms', 'queueGrowthPerSecond'], nonNegative),
   /** CPU time of the server per response, in microseconds; 0: unknown. */
-  cpuMicros: figure,
+  cpuMicros: nonNegative,
   /** Length of the whole warm-up. */
-  warmupSeconds: figure,
+  warmupSeconds: nonNegative,
   /** `rps` as a multiple of that of the warm-up's first part. */
-  gain: figure,
+  gain: nonNegative,
   /** The warm-up had connections of its own, and the load after it, a number of requests, opened others: not to be compared by speed. */
   apart: optional(trueOrAbsent),
 });
@@ -109,11 +109,11 @@ const continuous = open({
 const pageFigures = open({
   page: text,
   ...each(['responses', 'unexpected', 'errors', 'bodyBytes'], count),
-  ...each(['p50Ms', 'p99Ms', 'midMeanMs'], figure),
+  ...each(['p50Ms', 'p99Ms', 'midMeanMs'], nonNegative),
   /** Its answers with one request at a time, and the mean time of their middle half. */
-  alone: optional(open({ responses: count, ms: figure })),
+  alone: optional(open({ responses: count, ms: nonNegative })),
   /** As Phase.bodyRatio, in a round's first phase. Also absent if the pages with other bodies are too few of the load to matter. */
-  bodyRatio: optional(figure),
+  bodyRatio: optional(nonNegative),
 });
 export type PageFigures = v.InferOutput<typeof pageFigures>;
 
@@ -131,21 +131,21 @@ export const loadFields = {
    * Length of the window; for a count of requests, from the first connect to the last response, at a rate until an interval after the last
    * one was due.
    */
-  seconds: figure,
+  seconds: nonNegative,
   /** Responses per second in the window; at a rate those that came within it, or the turns, whenever they were due. */
-  rps: figure,
+  rps: nonNegative,
   /** `rps` of the window's second half as a multiple of that of its first; null if not known, as at a rate and of a count of requests. */
-  gain: optional(orNull(figure)),
+  gain: optional(orNull(nonNegative)),
   /** Responses by status, from 300 on. */
   statuses: optional(statuses),
   /** Text of an error; '' without errors. */
   errorExample: optional(text),
   /** The longest time in the window without a response while requests were under way. */
-  longestGapMs: orElse(figure, 0),
+  longestGapMs: orElse(nonNegative, 0),
   /** null for a side without turns. */
   turns: orElse(orNull(turns), null),
   /** At a rate: the mean growth of the queue of requests without an answer, in requests per second, over parts of the turns; else null. */
-  queueGrowth: optional(orNull(open(each(['perSecond', 'standardError'], figure)))),
+  queueGrowth: optional(orNull(open(each(['perSecond', 'standardError'], nonNegative)))),
   /** The end of the warm-up, which is load without turns; null without a warm-up. */
   continuous: optional(orNull(continuous)),
   /**
@@ -174,9 +174,9 @@ export const loadFields = {
   startedAt: instant,
   endedAt: instant,
   /** The same on CLOCK_MONOTONIC, as process.hrtime reads it. */
-  monotonicMs: orElse(pairOf(figure), () => [0, 0] as [number, number]),
+  monotonicMs: orElse(pairOf(nonNegative), () => [0, 0] as [number, number]),
   /** CPU seconds of the whole k6 process in the window. */
-  cpuSeconds: figure,
+  cpuSeconds: nonNegative,
 };
 const loadResult = open(loadFields);
 

@@ -1,6 +1,6 @@
 // The use of an emulated network: in a phase, and of a variant.
 import type * as v from 'valibot';
-import { count, each, figure, flag, open } from '../form.ts';
+import { count, each, nonNegative, flag, open } from '../form.ts';
 import { networkForm, packetKinds } from '../scenario/model.ts';
 
 /**
@@ -10,12 +10,12 @@ import { networkForm, packetKinds } from '../scenario/model.ts';
 const linkTraffic = open({
   ...each(['packets', 'bytes', 'delivered', 'dropped', 'lost'], count),
   kinds: open(each(packetKinds, count)),
-  latenessMs: open(each(['p50', 'p99', 'max'], figure)),
+  latenessMs: open(each(['p50', 'p99', 'max'], nonNegative)),
 });
 export type LinkTraffic = v.InferOutput<typeof linkTraffic>;
 export type PacketKind = (typeof packetKinds)[number];
 
-const bothWays = open(each(['toServer', 'toClient'], figure));
+const bothWays = open(each(['toServer', 'toClient'], nonNegative));
 /** In a phase's window; for a count of requests, until the last request's packets have arrived. */
 export const networkUse = open({
   toServer: linkTraffic,
@@ -30,17 +30,17 @@ export const networkUse = open({
 export type NetworkUse = v.InferOutput<typeof networkUse>;
 
 /** A variant's network: medians over the rounds. */
-export const networkResult = open({
+export const networkFigures = open({
   spec: networkForm(open),
   /** Per response in the window in which packets were counted; 0 without responses. */
   packetsPerRequest: bothWays,
   /** Packets dropped by the queue's limit per packet, 0 to 1. */
   droppedShare: bothWays,
   /** Lateness of the later direction. */
-  latenessMs: open(each(['p50', 'p99'], figure)),
+  latenessMs: open(each(['p50', 'p99'], nonNegative)),
   /** `serverIdleShare`: unused part of the server's cores, 0 to 1. */
-  ...each(['retransmitsPerRequest', 'listenOverflows', 'serverIdleShare'], figure),
+  ...each(['retransmitsPerRequest', 'listenOverflows', 'serverIdleShare'], nonNegative),
   /** Each direction's p99 of lateness is at most 2 % of its delay. */
   delayHeld: flag,
 });
-export type NetworkResult = v.InferOutput<typeof networkResult>;
+export type NetworkResult = v.InferOutput<typeof networkFigures>;

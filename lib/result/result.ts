@@ -5,7 +5,7 @@ import {
   check,
   count,
   each,
-  figure,
+  nonNegative,
   flag,
   instant,
   isObject,
@@ -22,7 +22,7 @@ import {
   text,
   texts,
   trueOrAbsent,
-  whole,
+  integer,
   within,
   type Form,
 } from '../form.ts';
@@ -39,15 +39,15 @@ import {
   outcomeFields,
   wireNames,
 } from './load-result.ts';
-import { networkResult, networkUse } from './network-use.ts';
+import { networkFigures, networkUse } from './network-use.ts';
 import { serverFields, serverMetricNames } from './server-metrics.ts';
 import { why } from './why.ts';
 
 const schema = 1;
 
-const median = open({ median: figure });
+const median = open({ median: nonNegative });
 /** Repeated rounds are numbered too. */
-const roundNumber = whole(1, 10 * mostRounds);
+const roundNumber = integer(1, 10 * mostRounds);
 const runName = v.pipe(
   text,
   v.regex(/^[A-Za-z0-9-]{1,230}$/, 'may have letters, digits and - only'),
@@ -59,23 +59,23 @@ const readonlyTexts: Form<readonly string[]> = texts;
 /** What else used the machine in a phase's window, as shares (0 to 1) of the time of a side's cores. */
 const noise = open({
   /** Taken by the hypervisor. Shares of the generator's cores are 0 if other hosts make the load. */
-  serverStealShare: figure,
-  generatorStealShare: figure,
+  serverStealShare: nonNegative,
+  generatorStealShare: nonNegative,
   /** Used on the server's cores, except by the server (and the generator on shared cores). */
-  serverOthersShare: figure,
+  serverOthersShare: nonNegative,
   /** Used on the generator's cores, except by k6, its link, the runner and servers on shared cores. */
-  generatorOthersShare: orElse(figure, 0),
+  generatorOthersShare: orElse(nonNegative, 0),
   /** Used on the server's cores by its backends; in no share above. null: unknown, and in serverOthersShare. */
-  upstreamShare: optional(orNull(figure)),
+  upstreamShare: optional(orNull(nonNegative)),
   /**
    * The share of the cores that the server can use which the host or others took from it in the worst span as long as its longest pause;
    * absent without such a pause.
    */
-  duringPause: optional(figure),
+  duringPause: optional(nonNegative),
   /** Load average of one minute at the window's end. */
-  loadAverage: figure,
+  loadAverage: nonNegative,
   /** Mean clock of the server's cores at the window's begin and end; null if unknown. */
-  serverMhz: orNull(pairOf(figure)),
+  serverMhz: orNull(pairOf(nonNegative)),
 });
 export type Noise = v.InferOutput<typeof noise>;
 
@@ -96,25 +96,25 @@ const phase = open({
   /** The class of status that succeeds; `each`: each request has a status of its own. Absent: 2xx and 3xx. */
   expected: optional(expected),
   /** CPU time of all its processes for the responses in the window; null for an address. */
-  serverCpuSeconds: orNull(figure),
-  serverRssBytes: orNull(figure),
+  serverCpuSeconds: orNull(nonNegative),
+  serverRssBytes: orNull(nonNegative),
   /** Cores that the server used while other sides were loaded; null if unknown. */
-  idleCpuShare: orElse(orNull(figure), null),
+  idleCpuShare: orElse(orNull(nonNegative), null),
   /** Responses per CPU time of the server in the second half of its turns as a multiple of those in the first; absent if unknown. */
-  cpuGain: optional(figure),
+  cpuGain: optional(nonNegative),
   /** The wait of the server's tasks for a core in its turns, as a share of the cores that it can use; absent if unknown. */
-  waitedShare: optional(figure),
+  waitedShare: optional(nonNegative),
   /** The use of these cores by other programs and the host in its turns; absent if unknown or if it may be a backend's. */
-  othersShare: optional(figure),
+  othersShare: optional(nonNegative),
   /**
    * The wait of the generator's threads for cores that other programs or the host used, as a share of the side's turns and no more than
    * the server had time left; absent if unknown.
    */
-  generatorWaitedShare: optional(figure),
+  generatorWaitedShare: optional(nonNegative),
   /** Share of the samples in which a process of the server was stopped; absent if unknown. */
-  stoppedShare: optional(figure),
+  stoppedShare: optional(nonNegative),
   /** `counterNames` are absent where the server was not started on this machine. */
-  perRequest: optional(open(each([...counterNames, ...wireNames], optional(figure)))),
+  perRequest: optional(open(each([...counterNames, ...wireNames], optional(nonNegative)))),
   /**
    * How often the server's accept queue overflowed in the round's whole load, connects and warm-up included, and how long it is
    * (listen(2)). Without `backlog` (no ss) other sides' overflows are in the count. Absent where the server did not run on this machine.
@@ -131,10 +131,10 @@ const phase = open({
    * Mean length of the round's bodies, divided by that of the page that was checked before; absent if they are alike, or unknown, and where
    * the pages of a mix have such ratios.
    */
-  bodyRatio: optional(figure),
+  bodyRatio: optional(nonNegative),
   /** How often each kind of trouble with clients is in nginx's log of the whole round; absent without any, or below the level info. */
   clientErrors: optional(v.record(text, count, 'has to be an object')),
-  generatorCpuSeconds: figure,
+  generatorCpuSeconds: nonNegative,
   /** null without /proc/stat's figures, and for an address. */
   noise: orNull(noise),
   /** null on loopback. */
@@ -146,21 +146,21 @@ const round = open({
   round: roundNumber,
   phases: list(phase),
   /** The figures of its server. */
-  ...each(serverFields, optional(figure)),
+  ...each(serverFields, optional(nonNegative)),
 });
 export type Round = v.InferOutput<typeof round>;
 
 /** Medians over the rounds. `headerSavingsPercent`: 100 · (1 − headers / headersDecoded). */
 const trafficFields = {
-  ...each(['requests', 'seconds', 'receivedBytesPerSecond'], figure),
-  bytes: open(each(byteFields, figure)),
+  ...each(['requests', 'seconds', 'receivedBytesPerSecond'], nonNegative),
+  bytes: open(each(byteFields, nonNegative)),
   headerSavingsPercent: orNull(signed),
 };
 const traffic = open(trafficFields);
 export type Traffic = v.InferOutput<typeof traffic>;
 
 /** `share` of the responses, 0 to 1. */
-const bucketShare = open({ ...bucketFields, share: figure });
+const bucketShare = open({ ...bucketFields, share: nonNegative });
 export type BucketShare = v.InferOutput<typeof bucketShare>;
 
 /**
@@ -174,10 +174,10 @@ const phaseResult = open({
   ...each(['latencyMs', 'connectMs', 'firstByteMs', 'sendDelayMs'], latencyFigures),
   readDelayMs: optional(latencyFigures),
   /** From 1. */
-  phase: whole(1, 100),
+  phase: integer(1, 100),
   rps: median,
   /** Successes per request, hung ones included; null without requests. */
-  successRatio: orNull(figure),
+  successRatio: orNull(nonNegative),
   buckets: list(bucketShare),
 });
 export type PhaseResult = v.InferOutput<typeof phaseResult>;
@@ -196,13 +196,13 @@ const load = v.pipe(
       threads: count,
       ...each(
         ['connections', 'streams', 'rate', 'durationSeconds', 'requests', 'pages'],
-        optional(figure),
+        optional(nonNegative),
       ),
       searched: optional(trueOrAbsent),
       together: optional(trueOrAbsent),
-      tls: optional(open({ resume: optional(figure) })),
+      tls: optional(open({ resume: optional(nonNegative) })),
       asWritten: optional(
-        open({ threads: count, ...each(['durationSeconds', 'requests'], optional(figure)) }),
+        open({ threads: count, ...each(['durationSeconds', 'requests'], optional(nonNegative)) }),
       ),
     },
     v.unknown(),
@@ -213,7 +213,7 @@ const load = v.pipe(
 /** Two very different rounds can give an interval with infinite bounds. */
 const bound = within(0, Number.MAX_VALUE);
 const ci95 = pairOf(bound);
-const ratioFields = { ratio: figure, ci95 };
+const ratioFields = { ratio: nonNegative, ci95 };
 
 /** A row of the table. Figures are null for a variant that was not run here. */
 const variant = open({
@@ -245,17 +245,17 @@ const variant = open({
   /** Per response; null for an address. */
   serverCpuMicrosPerRequest: orNull(median),
   /** Over all responses of all rounds. */
-  latencyMs: orNull(open(each(['p50', 'p99', 'max'], figure))),
+  latencyMs: orNull(open(each(['p50', 'p99', 'max'], nonNegative))),
   /** Per ended attempt. */
-  errorsPerMillion: orNull(figure),
-  successRatio: orNull(figure),
+  errorsPerMillion: orNull(nonNegative),
+  successRatio: orNull(nonNegative),
   /**
    * Median share (0 to 1) of the available CPU: of the cores of its workers or threads, without others' time; or of
    * all its cores with the network's link, if that is more. The server's is null for an address.
    */
-  ...each(['serverShare', 'generatorShare'], orNull(figure)),
+  ...each(['serverShare', 'generatorShare'], orNull(nonNegative)),
   /** null on loopback. */
-  network: orNull(networkResult),
+  network: orNull(networkFigures),
   /** Requests/s in turns as a multiple of those of continuous load; absent without turns, and at a rate. */
   turnsAgainstContinuous: optional(open(ratioFields)),
   /** Over all phases of a round. */
@@ -285,7 +285,7 @@ const comparison = open({
   baseline: name,
   verdict,
   why: text,
-  publishedRatio: orNull(figure),
+  publishedRatio: orNull(nonNegative),
   /** CPU time per request. It has a verdict where requests/s decide and both servers were at their limit, and where it decides. */
   cpu: orNull(open({ ...ratioFields, verdict: orElse(verdict, 'none') })),
   /** null if a round has fewer than 10 slower responses. */
@@ -301,7 +301,7 @@ const comparison = open({
   /** The only outlier, if the verdict depends on it. */
   swayedBy: orElse(orNull(open({ round: roundNumber, without: verdict })), null),
   /** Rounds that would probably decide an inconclusive comparison; null if too many. */
-  roundsNeeded: orNull(figure),
+  roundsNeeded: orNull(nonNegative),
   /** Why requests/s and CPU per request may disagree; '' if they agree. */
   disagreement: text,
   /** Variants whose link did not keep the delay. */
@@ -316,9 +316,9 @@ const rateStep = open({
   round: roundNumber,
   variant: name,
   /** Requests/s asked for, and answered. */
-  ...each(['rate', 'made'], figure),
+  ...each(['rate', 'made'], nonNegative),
   /** From the due time, unanswered requests included. */
-  latencyMs: open(each(latencyMetrics, figure)),
+  latencyMs: open(each(latencyMetrics, nonNegative)),
   kept: flag,
   /** Why the limit was not kept, as a clause; '' if it was. */
   why: text,
@@ -326,7 +326,7 @@ const rateStep = open({
 export type RateStep = v.InferOutput<typeof rateStep>;
 
 /** Geometric mean in requests/s; an interval from 4 rounds on. */
-const foundRate = open({ variant: name, rate: figure, ci95: orNull(ci95), atLeast: flag });
+const foundRate = open({ variant: name, rate: nonNegative, ci95: orNull(ci95), atLeast: flag });
 export type FoundRate = v.InferOutput<typeof foundRate>;
 
 /** `steps` are in the order in which they were tried; those of an unfinished round come last. */
@@ -338,7 +338,7 @@ const search = open({
 export type Search = v.InferOutput<typeof search>;
 
 /** The smallest effect (a ratio above 1) that so many rounds tell from noise. */
-const noiseFloor = open({ rounds: count, ratio: figure });
+const noiseFloor = open({ rounds: count, ratio: nonNegative });
 export type NoiseFloor = v.InferOutput<typeof noiseFloor>;
 
 const dropped = open({
@@ -346,7 +346,7 @@ const dropped = open({
   /** The cause. */
   why: text,
   /** Requests/s by variant, of loads that came to an end; empty for a load in steps. */
-  rps: v.record(text, figure, 'has to be an object'),
+  rps: v.record(text, nonNegative, 'has to be an object'),
   /** It counted until a later round showed that none had been measured as it must be. */
   counted: optional(trueOrAbsent),
 });
@@ -412,11 +412,11 @@ const result = open({
   looks: list(count),
   /** So many runs share the chance of a false verdict; absent: this one has it alone. */
   together: optional(count),
-  precision: optional(figure),
+  precision: optional(nonNegative),
   /** The command before the servers start in each round, without credentials. */
   prepare: optional(text),
   /** Within this of 1, two variants are the same. */
-  sameWithin: figure,
+  sameWithin: nonNegative,
   noiseFloor: orNull(noiseFloor),
   kernelSettings: list(kernelSetting),
   /** null with `--store none`. */

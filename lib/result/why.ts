@@ -1,8 +1,19 @@
 // The causes of differences, as perf saw them.
 import type * as v from 'valibot';
-import { count, each, figure, list, name, oneOf, open, optional, text, texts } from '../form.ts';
+import {
+  count,
+  each,
+  nonNegative,
+  list,
+  name,
+  oneOf,
+  open,
+  optional,
+  text,
+  texts,
+} from '../form.ts';
 
-const perRequest = { name: text, us: figure };
+const perRequest = { name: text, us: nonNegative };
 /** perf's counters beside system calls. */
 export const perfCounts = [
   'contextSwitches',
@@ -22,16 +33,16 @@ const whySide = open({
   /** That ended in the pass that counts calls. */
   countedRequests: optional(count),
   /** CPU time in this pass, as the kernel accounts it. */
-  cpuUs: figure,
+  cpuUs: nonNegative,
   /** System calls, the most frequent first. */
-  calls: list(open({ name: text, perRequest: figure })),
+  calls: list(open({ name: text, perRequest: nonNegative })),
   /** `calls`: all system calls. The others are absent if the machine does not count them. */
   counts: open({
-    calls: figure,
-    ...each(perfCounts, optional(figure)),
+    calls: nonNegative,
+    ...each(perfCounts, optional(nonNegative)),
   }),
   /** The largest first: a system call, other work of the kernel, an object in user space. */
-  cpu: list(open({ ...perRequest, kind: oneOf(['call', 'kernel', 'user']), sdUs: figure })),
+  cpu: list(open({ ...perRequest, kind: oneOf(['call', 'kernel', 'user']), sdUs: nonNegative })),
   /** The largest functions in user space with a symbol. */
   functions: list(open(perRequest)),
 });

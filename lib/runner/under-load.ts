@@ -1,7 +1,7 @@
 // Loads a group's servers with k6, while observers look on.
 import { k6Files, type LoadPlan, type PhaseOutcome } from '../k6/load-plan.ts';
 import { sharesCores } from '../machine/cores.ts';
-import { overflowTexts } from '../report/warnings/overflows.ts';
+import { overflowTexts } from '../report/warnings/turned-away.ts';
 import type { LoadResult } from '../result/load-result.ts';
 import { pathOfPage } from '../scenario/pages.ts';
 import { isWatched } from '../servers/index.ts';

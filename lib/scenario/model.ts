@@ -4,7 +4,7 @@ import {
   closed,
   count,
   each,
-  figure,
+  nonNegative,
   flag,
   given,
   givenName,
@@ -21,7 +21,7 @@ import {
   texts,
   trueOrAbsent,
   upTo,
-  whole,
+  integer,
   within,
   type Form,
   type ObjectForm,
@@ -40,11 +40,11 @@ export const mostWeight = 1_000_000_000;
 
 const day = 86_400;
 /** nginx allows at most 1024 workers. */
-const processes = whole(1, 1024);
+const processes = integer(1, 1024);
 /** Linux's highest limit of open files (sysctl_nr_open_max). */
-const files = whole(1, 2_147_483_584);
-const port = whole(1, 65_535);
-const many = whole(1, 1_000_000);
+const files = integer(1, 2_147_483_584);
+const port = integer(1, 65_535);
+const many = integer(1, 1_000_000);
 const perSecond = upTo(1e9);
 const seconds = upTo(day);
 const secondsOrNone = within(0, day);
@@ -167,7 +167,7 @@ const arrivals = oneOf(['constant', 'poisson']);
 export type Arrivals = v.InferOutput<typeof arrivals>;
 
 /** RFC 9113, section 6.9.1. */
-const receiveWindow = whole(1, 2 ** 31 - 1);
+const receiveWindow = integer(1, 2 ** 31 - 1);
 const windowFields = {
   /** Of each stream. */
   stream: orAbsent(receiveWindow),
@@ -212,7 +212,7 @@ const loadFields = {
   /** This or `requests`. */
   durationSeconds: orAbsent(seconds),
   /** This or `durationSeconds`. With `rate` it is rate times duration, and all are awaited. */
-  requests: orAbsent(whole(1, 1e12)),
+  requests: orAbsent(integer(1, 1e12)),
   /** The measured window instead of `requests` that take hours, unless `--exact`. */
   secondsHere: orAbsent(seconds),
   /** Default: GET. */
@@ -235,9 +235,9 @@ const requestFields = {
   /** Instead of `body`: bytes. */
   bodyBase64: orAbsent(text),
   /** How often it is made beside the others. Default: 1. */
-  weight: orAbsent(whole(1, mostWeight)),
+  weight: orAbsent(integer(1, mostWeight)),
   /** The expected status. Default: the page's. */
-  status: orAbsent(whole(200, 599)),
+  status: orAbsent(integer(200, 599)),
 };
 /** One of the requests that a load mixes. */
 export interface LoadRequest extends Of<typeof requestFields> {}
@@ -257,7 +257,7 @@ const pageFields = {
   /** The exact length of the body; of several pages the weighted mean, rounded. Absent: that of each variant's first answer. */
   bodyBytes: orAbsent(count),
   /** The expected status. Default: 200. Under load, answers of another class fail. */
-  status: orAbsent(whole(200, 599)),
+  status: orAbsent(integer(200, 599)),
 };
 /** The page to request. */
 export interface Page extends Of<typeof pageFields> {}
@@ -266,7 +266,7 @@ const page = given(pageFields);
 const directionFields = {
   delayMs: within(0, longestDelayMs),
   /** Packets on their way at a time; more are dropped. netem's default is 1000. Absent: no limit. */
-  queuePackets: orAbsent(whole(1, 1e9)),
+  queuePackets: orAbsent(integer(1, 1e9)),
   /** Absent: no limit. */
   bytesPerSecond: orAbsent(within(1, 1e12)),
   /** Share of lost packets, 0 to 1. Absent: none. */
@@ -302,8 +302,8 @@ export const networkForm = (object: ObjectForm): Form<NetworkSpec> =>
 const network = networkForm(closed);
 
 const distributionFields = {
-  min: orAbsent(figure),
-  ...each(['mean', 'sd', 'max', 'withinSdPercent'], figure),
+  min: orAbsent(nonNegative),
+  ...each(['mean', 'sd', 'max', 'withinSdPercent'], nonNegative),
 };
 /** min, max, mean, sd and share within one sd, as h2load prints them; wrk prints no min. */
 export interface PublishedDistribution extends Of<typeof distributionFields> {}
@@ -324,28 +324,28 @@ const figureFields = (object: ObjectForm) => {
   const distribution: Form<PublishedDistribution> = given(distributionFields, object);
   return {
     /** Absent if the load sets the rate and the article prints none. */
-    rps: orAbsent(figure),
+    rps: orAbsent(nonNegative),
     ...each(
       ['transferBytesPerSecond', 'requests', 'seconds', 'bodyBytes', 'errorsPerMillion'],
-      orAbsent(figure),
+      orAbsent(nonNegative),
     ),
     ...each(['latencyMs', 'connectMs', 'firstByteMs', 'perThreadRps'], orAbsent(distribution)),
     /** h2load's "req/s (client)". */
     perConnectionRps: orAbsent(distribution),
     /** All bytes that the generator read, with headers and without TLS records. */
-    receivedBytes: orAbsent(figure),
+    receivedBytes: orAbsent(nonNegative),
     /** Bytes as sent, so compressed with HTTP/2. */
-    headerBytes: orAbsent(figure),
+    headerBytes: orAbsent(nonNegative),
     /** Share of the headers' size that HPACK saved. */
     headerSavingsPercent: orAbsent(signed),
     /** Packets in both directions, from a packet dump. */
-    packetsPerRequest: orAbsent(figure),
+    packetsPerRequest: orAbsent(nonNegative),
     /** The same by kind; kinds without a packet are left out. */
     packets: orAbsent(
-      object(each(['toServer', 'toClient'], object(each(packetKinds, orAbsent(figure))))),
+      object(each(['toServer', 'toClient'], object(each(packetKinds, orAbsent(nonNegative))))),
     ),
     /** The least unused part of the server's cores, 0 to 1. */
-    serverIdleShare: orAbsent(figure),
+    serverIdleShare: orAbsent(nonNegative),
     /** Kinds of trouble with clients, as it shows lines of nginx's log. */
     clientErrors: orAbsent(texts),
     /** Whether the article counts its difference as an effect. */
@@ -358,13 +358,15 @@ const figureFields = (object: ObjectForm) => {
       }),
     ),
     /** 2xx and 3xx per request, 0 to 1. */
-    successRatio: orAbsent(figure),
+    successRatio: orAbsent(nonNegative),
     /** h2load's "status codes"; classes without a response are left out. */
     responses: orAbsent(object(each(['2xx', '3xx', '4xx', '5xx'], orAbsent(count)))),
     /** The negotiated parameters, such as TLSv1.2, ECDHE-RSA-AES128-GCM-SHA256, P-384. */
     tls: orAbsent(object(each(['version', 'cipher', 'keyExchange'], text))),
     /** Responses per latency bucket. toSeconds null: the last bucket. */
-    buckets: orAbsent(list(object({ fromSeconds: figure, toSeconds: orNull(figure), count }))),
+    buckets: orAbsent(
+      list(object({ fromSeconds: nonNegative, toSeconds: orNull(nonNegative), count })),
+    ),
   };
 };
 type Figures = Of<ReturnType<typeof figureFields>>;
@@ -431,11 +433,11 @@ const scenarioFields = {
   /** Default: loopback. A scenario with a network has a single load phase and no `asIs` config. */
   network: orAbsent(network),
   /** Successive load phases on a running server. Default: a single phase. */
-  phases: orAbsent(closed({ count: whole(1, 100), pauseSeconds: secondsOrNone })),
+  phases: orAbsent(closed({ count: integer(1, 100), pauseSeconds: secondsOrNone })),
   /** A command for the shell before the servers start, in each round. It runs in the caller's folder. */
   prepare: orAbsent(text),
   /** Default: the runner's number of rounds. */
-  rounds: orAbsent(whole(1, mostRounds)),
+  rounds: orAbsent(integer(1, mostRounds)),
   /** Searches for the highest rate at which each variant keeps this limit. The load's rate and length do not count. */
   within: orAbsent(withinForm(closed)),
   variants: list(given(variantFields)),

@@ -2,7 +2,7 @@
 import { total, weightedMean } from '../analysis/statistics.ts';
 import { UserError } from '../errors.ts';
 import { hundredths, percent, whole } from '../format.ts';
-import { limited } from '../limited.ts';
+import { limited } from '../signals.ts';
 import type { LoadRequest } from '../scenario/model.ts';
 import { requestName } from '../scenario/pages.ts';
 import { onConnection } from './ask.ts';

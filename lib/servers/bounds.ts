@@ -31,7 +31,7 @@ async function findOpenFolders(): Promise<string[]> {
     limit: { seconds: countSeconds, message: 'too many files' },
   }).catch(() => undefined);
   const inside = (found?.stdout ?? '').split('\0').filter((folder) => folder !== '');
-  // A search in an open folder goes on in those directly in it: see filesOf.
+  // A search in an open folder goes on in those directly in it: see filesOfUser.
   const others = inside.filter((folder) => !usual.includes(path.dirname(folder)));
   return [...new Set([...usual, ...others])].slice(0, mostFolders);
 }
@@ -222,7 +222,7 @@ async function bytesOf(
   const folders = systems.flatMap((system) => system.folders);
   if (folders.length === 0) return 0;
   const limit = { seconds: countSeconds, message: 'too many files' };
-  const args = [...folders, ...filesOf(uid), '-exec', 'du', '-skx', '{}', '+'];
+  const args = [...folders, ...filesOfUser(uid), '-exec', 'du', '-skx', '{}', '+'];
   const counted = await run({ command: 'find', args, limit }).catch(() => undefined);
   if (counted === undefined) return total(systems, newBytes);
   const sizes = [...counted.stdout.matchAll(/^(\d+)\t/gm)];
@@ -257,7 +257,7 @@ function heldFiles(pid: string): string[] {
  * Arguments of find(1), after folders and before what it does: the user's files in them and in the folders there where every user may
  * write, such as /tmp/.X11-unix, without those in folders of the user.
  */
-export const filesOf = (uid: number | string): string[] =>
+export const filesOfUser = (uid: number | string): string[] =>
   `-mindepth 1 -maxdepth ${mostDepth} -type d ! -user ${uid} ! -perm -0002 -prune -o -user ${uid} -prune`.split(
     ' ',
   );
@@ -267,7 +267,7 @@ export async function filesLeftBy(uid: number): Promise<string[]> {
   const limit = { seconds: countSeconds, message: 'too many files' };
   const found = await run({
     command: 'find',
-    args: [...(await openFolders()), ...filesOf(uid), '-print'],
+    args: [...(await openFolders()), ...filesOfUser(uid), '-print'],
     limit,
   });
   return found.stdout.split('\n').filter((file) => file !== '');

@@ -8,7 +8,7 @@ import type { ConfiguredServer, ServerName } from '../scenario/model.ts';
 import type { Build, ServerKind } from './server.ts';
 import { toolVariable } from '../setup/tools.ts';
 
-export const shippedConfigs = fileURLToPath(new URL('../../server-configs', import.meta.url));
+export const configsFolder = fileURLToPath(new URL('../../server-configs', import.meta.url));
 
 /** The text of a config. `origin` marks its lines where the config is printed; absent: FILE:LINE. */
 export interface Layer {
@@ -34,7 +34,7 @@ export function readLayers(of: ServerName | 'sysctl', names: readonly string[]):
       throw new UserError(
         `${of} config ${name}: a config of your own is named by its absolute path`,
       );
-    const folder = path.join(shippedConfigs, of);
+    const folder = path.join(configsFolder, of);
     const shipped = (await readdir(folder)).map((file) => path.basename(file, '.conf'));
     if (!shipped.includes(name)) throw unknownWord(`${of} config`, name, shipped);
     const origin = `${name}.conf`;

@@ -18,9 +18,9 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { UserError, unknownWord } from '../errors.ts';
 import { openFolder } from '../files.ts';
-import { shippedConfigs } from './config-files.ts';
+import { configsFolder } from './config-files.ts';
 
-const shippedPages = path.join(shippedConfigs, 'www');
+const shippedPages = path.join(configsFolder, 'www');
 
 const generated = 'images';
 
@@ -101,7 +101,7 @@ function requireSpaceFor(bytes: number, name: string, to: string): void {
  * by the counts in images.txt. The article's page has as many tags (9144) and bytes (525,304).
  */
 export function imagePage(): string {
-  const pictures = readFileSync(path.join(shippedConfigs, 'images.txt'), 'utf8');
+  const pictures = readFileSync(path.join(configsFolder, 'images.txt'), 'utf8');
   const tags = [...pictures.matchAll(/(\w+) (\d+)/g)].flatMap(([, category, count]) =>
     Array.from(
       { length: Number(count) },

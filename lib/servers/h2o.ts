@@ -6,7 +6,7 @@ import {
   get,
   itemsOf,
   listensIn,
-  pairsOf,
+  yamlPairs,
   printYaml,
   readYaml,
   treeOf,
@@ -71,7 +71,7 @@ function merge(config: MapTree, layer: MapTree): MapTree {
 
 /** The only host, and whether `listen` is for all hosts, with TLS. Others would serve the network. */
 function oneAddress(config: MapTree, names: readonly string[]) {
-  const hosts = pairsOf(get(config, 'hosts'));
+  const hosts = yamlPairs(get(config, 'hosts'));
   const shared = listensIn(config);
   const listens = [...shared, ...hosts.flatMap(({ value }) => listensIn(value))];
   const [host, listen] = [hosts[0]?.key, listens[0]];

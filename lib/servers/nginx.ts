@@ -19,7 +19,7 @@ import {
   tempModules,
   type Directive,
 } from './nginx-config.ts';
-import { overlayNginx, limitLines, readInPlace, servingLines } from './own/overlay-nginx.ts';
+import { overlayNginx, turnAwayLines, readInPlace, servingLines } from './own/overlay-nginx.ts';
 import {
   blocksIn,
   httpServers,
@@ -169,7 +169,7 @@ async function adoptNginx(file: string, place: AdoptPlace, build: Build): Promis
       `relative paths begin at ${/--prefix=(\S+)/.exec(build.answer)?.[1] ?? '/usr/local/nginx'}, this nginx's own prefix`,
     );
   const serving = servingLines(config, page);
-  const limits = ['limit_req', 'limit_conn'].map((name) => limitLines(config, name, page));
+  const limits = ['limit_req', 'limit_conn'].map((name) => turnAwayLines(config, name, page));
   for (const line of [...insideHttp(config), ...serving])
     if (limits.some((lines) => lines.has(line))) {
       const delays =

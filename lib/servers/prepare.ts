@@ -9,7 +9,7 @@ import {
   sendIfThere,
   type Finished,
   type RunAs,
-  type RunOptions,
+  type ProcessOptions,
 } from '../process.ts';
 import { commandWords } from '../scenario/load/shell-words.ts';
 import type { CommandServer, ConfiguredServer, ServerName } from '../scenario/model.ts';
@@ -21,7 +21,7 @@ import { machineCertificate } from './certificate.ts';
 import { complaintOf } from './config-files.ts';
 import { copyDocroot } from './docroot.ts';
 import { h2oKind } from './h2o.ts';
-import { killedForMemory, watchMemoryKills } from './memory-kills.ts';
+import { killedForMemory, watchMemoryKills } from './lifecycle.ts';
 import { nghttpdKind } from './nghttpd.ts';
 import { nginxKind } from './nginx.ts';
 import { addedTo, withApachesReason } from './own/other-servers.ts';
@@ -149,7 +149,7 @@ function variablesHandedDown(): NodeJS.ProcessEnv {
 }
 
 /** Has the server read its config, and ends what code in it left running. */
-function runCheck(scratch: Scratch, check: RunOptions): Promise<Finished> {
+function runCheck(scratch: Scratch, check: ProcessOptions): Promise<Finished> {
   const endLeft = () => {
     for (const pid of scratch.processes(true)) sendIfThere(Number(pid), 'SIGKILL');
   };

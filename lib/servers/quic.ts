@@ -4,7 +4,7 @@ import { createSocket } from 'node:dgram';
 import { lookup } from 'node:dns/promises';
 import { once } from 'node:events';
 import { UserError } from '../errors.ts';
-import { limited } from '../limited.ts';
+import { limited } from '../signals.ts';
 
 /** Longer than a server that is there takes. */
 const answerMs = 2500;

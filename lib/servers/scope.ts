@@ -18,7 +18,7 @@ import {
   type Before,
   type RunAs,
 } from '../process.ts';
-import { filesOf, openFolders } from './bounds.ts';
+import { filesOfUser, openFolders } from './bounds.ts';
 import { cpuSecondsOf } from './cgroup.ts';
 import { processTree, statFields } from './usage.ts';
 
@@ -215,7 +215,7 @@ const endScript = (folders: readonly string[]) => `
   if [ "$uid" -gt 0 ]; then
     as_user 60 "$@" rm -rf "$folder/temp"
     # No other file of this user is anyone's. Nor is any queue, semaphore or shared memory.
-    as_user 60 "$@" find ${[...folders.map(shellWord), ...filesOf('$uid')].join(' ')} -exec sh -c '
+    as_user 60 "$@" find ${[...folders.map(shellWord), ...filesOfUser('$uid')].join(' ')} -exec sh -c '
       for file; do [ -L "$file" ] || chmod -R u+rwX "$file"; rm -rf "$file"; done' sh {} +
     as_user 5 "$@" ipcrm --all
   fi

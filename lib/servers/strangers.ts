@@ -1,7 +1,7 @@
 // Connections on the machine's loopback to a server under load that the load did not make. They come from code in another side's config,
 // or from another program.
 import { textOf } from '../files.ts';
-import { lookAtRandom } from '../looks-at-random.ts';
+import { lookAtRandom } from '../random.ts';
 import { socketsOf, userOf } from '../proc-files.ts';
 import { isLoopback } from './ports.ts';
 import { isStarted, isWatched, type RunningServer } from './server.ts';

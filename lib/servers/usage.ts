@@ -6,7 +6,7 @@ import { namesIn, readIfThere, textOf } from '../files.ts';
 import { ticksPerSecond, watchThrottling, type ThrottlingWatch } from '../machine/usage.ts';
 import { byName } from '../present.ts';
 import { counterNames } from '../result/result.ts';
-import { listeningSockets as listeningUnixSockets, processIds, socketsOf } from '../proc-files.ts';
+import { listeningUnixSockets, processIds, socketsOf } from '../proc-files.ts';
 import { listeningSockets, type UpstreamAddress } from './ports.ts';
 
 export interface TreeUsage {

@@ -22,9 +22,7 @@ const home = useHome(['k6', 'nginx']);
  */
 function shortRounds(out: string, args: string): ScenarioRun {
   const file = join(out, '..', 'short-rounds.mts');
-  const [index, tls] = ['lib/scenario/index.ts', 'bench/nginx-tls.conf'].map((name) =>
-    JSON.stringify(join(projectRoot, name)),
-  );
+  const index = JSON.stringify(join(projectRoot, 'lib/scenario/index.ts'));
   writeFileSync(
     file,
     `
@@ -33,7 +31,7 @@ function shortRounds(out: string, args: string): ScenarioRun {
     const server = nginx(['base'], { workers: 1 });
     export default defineScenario({
       name: 'short-rounds', title: 'short rounds', knob: 'keep-alive', load, page: { docroot: 'nginx', path: '/', bodyBytes: 612 },
-      variants: [{ name: 'kept', server }, { name: 'closed', server: nginx(['base', ${tls}], { workers: 1 }), load: { ...load, keepAlive: false } }],
+      variants: [{ name: 'kept', server }, { name: 'closed', server: nginx(['base', 'tls'], { workers: 1 }), load: { ...load, keepAlive: false } }],
     });`,
   );
   return startScenario(

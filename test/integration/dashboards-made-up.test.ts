@@ -77,16 +77,8 @@ describe('a run of every scenario', () => {
   });
 
   it.each([
-    // Synthetic runs have no samples per second, and none of them is a search or a sweep.
-    [
-      'comparison',
-      [
-        'Responses/s over time',
-        'The highest rate within the limit',
-        'Latency by rate',
-        'Latency by rate, drawn',
-      ],
-    ],
+    // Synthetic runs have no samples per second.
+    ['comparison', ['Responses/s over time']],
     ['articles', []],
     ['history', []],
   ] as const)('returns data for every query of %s that can have data', async (name, never) => {
@@ -208,9 +200,10 @@ describe('a run of every scenario', () => {
     expect(unpublished).toMatchObject({ published_to_first: null, measured_to_first: 1 });
   });
 
-  it("shows the parts of each side's CPU time in Comparison", async () => {
+  it("stores the parts of each side's CPU time", async () => {
     const result = resultOf('aa');
-    expect(await database.rows('comparison', 'Why: CPU µs of a request', result)).toEqual(
+    const columns = ['variant', 'part', 'calls_per_request', 'cpu_us', 'cpu_sd_us'];
+    expect(await database.stored('bench_why', columns, result)).toEqual(
       madeUpWhy(result).sides.flatMap(({ variant, calls, cpu }) =>
         cpu.map(({ kind, name: part, us: cpu_us, sdUs: cpu_sd_us }) => ({
           variant,
@@ -223,10 +216,12 @@ describe('a run of every scenario', () => {
     );
   });
 
-  it('shows the pages of a mix in Comparison', async () => {
+  it('stores the pages of a mix', async () => {
     const result = resultOf('aa');
     const [first, second] = result.variants.map(({ name }) => name);
-    expect(await database.rows('comparison', 'By page', result)).toMatchObject([
+    const figures = ['share', 'body_bytes', 'p50_ms', 'p99_ms', 'effect', 'verdict', 'unexpected'];
+    const columns = ['variant', 'page', ...figures];
+    expect(await database.stored('bench_page', columns, result)).toMatchObject([
       { variant: first, page: '/', share: 0.75, body_bytes: 204, p50_ms: 1.5, p99_ms: 4 },
       { variant: second, page: '/', effect: '+50 % [50, 50]', verdict: 'slower' },
       { variant: first, page: 'POST /a', share: 0.25, body_bytes: 612, effect: null },

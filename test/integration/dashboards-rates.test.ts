@@ -4,13 +4,11 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { Result } from '../../lib/result/result.ts';
 import type { RunContext } from '../../lib/runner/plan.ts';
 import { DatabaseSink } from '../../lib/features/influxdb/sink.ts';
-import { columnsOf, DashboardDatabase } from '../dashboard-database.ts';
+import { DashboardDatabase } from '../dashboard-database.ts';
 import { expectedRows, type Cell } from '../dashboard-figures.ts';
 import { shippedScenario } from '../fixtures/h2-result.ts';
 import { searchRun, sweepRun, type Written } from '../fixtures/rates.ts';
 import { madeUpRun, storeResult } from '../made-up-runs.ts';
-
-const foundTitle = 'The highest rate within the limit';
 
 let database: DashboardDatabase;
 let searchResult: Result;
@@ -33,16 +31,20 @@ beforeAll(async () => {
 afterAll(() => database?.close());
 
 it('has the result of a search for each variant', async () => {
+  const columns = ['variant', 'within', 'measured_rps', 'found_low', 'found_high'] as const;
+  const shown = [...columns, 'found_at_least'] as const;
   for (const result of [searchResult, foundAtOnce])
-    expect(await database.rows('comparison', foundTitle, result)).toEqual(
-      expectedRows(columnsOf('comparison', foundTitle), result),
+    expect(await database.stored('bench_comparison', shown, result)).toEqual(
+      expectedRows(shown, result),
     );
 });
 
+const curveColumns = ['rate', 'variant', 'p99_ms', 'kept'] as const;
+
 it('has each step of a search once, and each rate of a sweep', async () => {
   const rows = async (result: Result): Promise<Cell[][]> =>
-    (await database.rows('comparison', 'Latency by rate', result)).map((row) =>
-      ['rate', 'variant', 'p99_ms', 'kept'].map((column) => row[column] ?? null),
+    (await database.stored('bench_curve', curveColumns, result)).map((row) =>
+      curveColumns.map((column) => row[column] ?? null),
     );
   const steps = (searchResult.search?.steps ?? []).map(
     ({ rate, variant, latencyMs: { p99 }, kept }) => [rate, variant, p99, Number(kept)],
@@ -57,17 +59,6 @@ it('has each step of a search once, and each rate of a sweep', async () => {
     [5000, 'workers', 5, null],
     [5000, 'open-file-cache', 4, null],
   ]);
-});
-
-it('is drawn as a series per variant and percentile, by rate', async () => {
-  const [[series] = []] = await database.panel('comparison', 'Latency by rate, drawn', swept);
-  expect(series?.rows.map(({ time: _, ...row }) => row)).toEqual(
-    expect.arrayContaining([
-      { variant: 'workers', rate: 5000, p50_ms: 5 / 4, p99_ms: 5 },
-      { variant: 'open-file-cache', rate: 5000, p50_ms: 1, p99_ms: 4 },
-    ]),
-  );
-  expect(series?.rows).toHaveLength(6);
 });
 
 it('has the ratio of the resulting rates for each round', async () => {

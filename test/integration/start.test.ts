@@ -64,21 +64,6 @@ test('a fresh clone gets packages once, and again for a changed lock file', asyn
   expect(npmCalls()).toBe(2);
 });
 
-test('npm run bench runs from the sources of a fresh clone', async () => {
-  const { folder, run } = freshClone(
-    `${makesNodeModules}; ln -s ${join(projectRoot, 'node_modules/tsx')} node_modules/tsx`,
-  );
-  mkdirSync(join(folder, 'bench'));
-  writeFileSync(
-    join(folder, 'bench/commands.ts'),
-    "import { main as ofPackage } from '../lib/cli/main.ts';\nexport const main = (argv: string[]): Promise<number> => ofPackage(['of the checkout', ...argv]);\n",
-  );
-  await run().ended;
-  const child = run('--no-install', 'bench', 'x');
-  expect(await child.ended, child.stderr()).toEqual([7, null]);
-  expect(child.stdout()).toBe('["of the checkout","--no-install","bench","x"]\n');
-});
-
 test.each([
   ['--no-install', {}],
   ['scenario', { BAKEOFF_INSTALL: 'no' }],

@@ -19,6 +19,15 @@ interface Written {
   peers: { name: string; version: string }[];
 }
 
+interface CostFile {
+  rounds: number;
+  rows: {
+    core: string;
+    generator: string;
+    samples: { errors: number; cpuMicrosPerRequest: number; tls: string }[];
+  }[];
+}
+
 test('a server is measured alone, in turns and by other generators; nothing is left running', async () => {
   const out = newOut();
   const asked = 'wrk,h2load,vegeta,k6/http';
@@ -50,6 +59,33 @@ test('a server is measured alone, in turns and by other generators; nothing is l
 });
 
 // Both pairs of the seed are quick: ten requests at a time, of servers that stay in turns.
+test('the cost of a request is measured beside another generator, from both cores', async () => {
+  const out = newOut();
+  const args = ['--cost', '--quick', '--only', 'HTTP/2, 1 stream', '--peers', 'h2load'];
+  const run = startCommand(['calibrate', ...args, '--record', out], home.env);
+  const started = await startedOf(run, (commands) => expect(commands).toContain('h2load'));
+  expect(await run.ended, run.stderr()).toBe(0);
+  expect(stillRunning(started)).toEqual([]);
+  const { rounds, rows } = JSON.parse(readFileSync(join(out, 'cost.json'), 'utf8')) as CostFile;
+  expect(rows.map(({ core, generator }) => [core, generator])).toEqual([
+    ['own', 'bakeoff'],
+    ['own', 'h2load'],
+    ["the server's", 'bakeoff'],
+    ["the server's", 'h2load'],
+  ]);
+  for (const { samples } of rows) {
+    expect(samples).toHaveLength(rounds);
+    for (const { errors, cpuMicrosPerRequest, tls } of samples) {
+      expect([errors, tls]).toEqual([0, 'TLSv1.3 TLS_AES_128_GCM_SHA256 X25519 h2']);
+      expect(cpuMicrosPerRequest).toBeGreaterThan(0);
+    }
+  }
+  expect(run.stdout()).toMatch(/^HTTP\/2, 1 stream +own +h2load .* ×[\d.]+ \[[\d.]+, [\d.]+\]/m);
+  expect(readFileSync(join(out, 'cost.md'), 'utf8')).toContain(
+    '| HTTP/2, 1 stream | own | h2load |',
+  );
+}, 300_000);
+
 test('what a blind test has done is kept, and its score stands at the end', async () => {
   const out = newOut();
   const args = ['calibrate', '--disturb', '2', '--seed', '15737', '--record', out];

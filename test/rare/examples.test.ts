@@ -4,7 +4,6 @@ import { createServer } from 'node:http';
 import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { delimiter, dirname, join } from 'node:path';
 import { beforeAll, expect, test } from 'vitest';
-import { whole } from '../../lib/format.ts';
 import type { Result } from '../../lib/result/result.ts';
 import { findGo } from '../../lib/setup/k6.ts';
 import { thisMachine } from '../../lib/setup/machine.ts';
@@ -13,9 +12,9 @@ import { run } from '../../lib/process.ts';
 import { installPackage, inProject, type InstalledPackage } from '../fixtures/installed-package.ts';
 import { listening } from '../fixtures/listening.ts';
 import { sharedFolder } from '../fixtures/new-folder.ts';
-import { keptRounds, readResult, runFolder, useHome } from '../scenario-run.ts';
+import { readResult, useHome } from '../scenario-run.ts';
 
-const home = useHome(['k6', 'nginx', 'h2o', 'openssl']);
+const home = useHome(['k6', 'nginx', 'openssl']);
 const outside = sharedFolder();
 let installed: InstalledPackage;
 beforeAll(() => {
@@ -28,12 +27,6 @@ function filesOf(folder: string) {
   return readdirSync(folder, { recursive: true, encoding: 'utf8' })
     .map((file) => `${file} ${statSync(join(folder, file)).mtimeMs}`)
     .sort();
-}
-
-function configOf(project: string, file: string) {
-  const out = join(project, 'results');
-  const round = `round-${keptRounds(readResult(out))[0]}`;
-  return readFileSync(join(runFolder(out), round, file), 'utf8');
 }
 
 function expectMeasured(result: Result, variants: readonly string[]) {
@@ -49,49 +42,6 @@ async function ran(project: string, args: readonly string[], env = {}) {
   expect(ended).toMatchObject({ code: 0 });
   return { ...ended, result: readResult(join(project, 'results')) };
 }
-
-test('a user nginx config from a subfolder: nothing is written to node_modules', async () => {
-  const project = installed.project('nginx', {}, 'own-nginx-config');
-  mkdirSync(join(project, 'below'));
-  const before = filesOf(installed.package);
-  // npm runs a script in the package's folder, whatever the working directory.
-  const command = ['npm', '--prefix', project, 'run', '-s', 'sendfile', '--'];
-  const { stdout, result } = await ran(project, command, { INIT_CWD: join(project, 'below') });
-  expect(stdout).toContain('16,384 B over HTTP/1.1');
-  expectMeasured(result, ['sendfile', 'no-sendfile']);
-  expect(configOf(project, 'sendfile/nginx.conf')).toMatch(/sendfile on;/);
-  expect(configOf(project, 'no-sendfile/nginx.conf')).toMatch(/sendfile off;/);
-  expect(filesOf(installed.package)).toEqual(before);
-});
-
-test('two h2o configs over HTTP/2', async () => {
-  const project = installed.project('h2o', {}, 'h2o-http2');
-  const { result } = await ran(project, ['npm', 'run', '-s', 'access-log', '--']);
-  expectMeasured(result, ['no-log', 'log']);
-  expect(result.variants.map(({ load }) => load.protocol)).toEqual(['h2', 'h2']);
-  expect(configOf(project, 'log/h2o.conf')).toMatch(/^access-log: \/dev\/null/m);
-});
-
-test('gzip on against gzip off: different body lengths are reported, not refused', async () => {
-  const project = installed.project('gzip', {}, 'gzip');
-  const { stderr, result } = await ran(project, ['npm', 'run', '-s', 'gzip', '--']);
-  const size = statSync(join(project, 'www/page.html')).size;
-  const [plain, compressed] = result.variants.map(({ load }) => load['bodyBytes']);
-  expect(plain).toBe(size);
-  expect(compressed).toBeLessThan(size / 2);
-  const rows = [
-    'side   compression  B of body',
-    `plain  none         ${whole(size).padStart(9)}`,
-    `gzip   gzip         ${whole(Number(compressed)).padStart(9)}`,
-  ];
-  const differ = stderr.indexOf(rows.join('\n'));
-  expect(differ).toBeGreaterThan(0);
-  expect(differ).toBeLessThan(stderr.indexOf('round 1 of 1 · plain'));
-  const report = readFileSync(join(runFolder(join(project, 'results')), 'report.html'), 'utf8');
-  expect(report).toContain(`${whole(size)} B and ${whole(Number(compressed))} B over HTTP/1.1`);
-  expectMeasured(result, ['plain', 'gzip']);
-  expect(configOf(project, 'gzip/nginx.conf')).toMatch(/gzip on;/);
-});
 
 test('TLS handshakes by key, key exchange and resumption', async () => {
   const project = installed.project('handshakes', {}, 'tls-handshakes');
@@ -110,12 +60,18 @@ test('TLS handshakes by key, key exchange and resumption', async () => {
   expect(resumed[3]).toBeGreaterThan(0.5);
 }, 300_000);
 
-test('the requests of a log against two configs', async () => {
+test('the requests of a log against two configs, from a subfolder: nothing is written to node_modules', async () => {
   // 3 of the 120 logged requests are for pages that no longer exist.
   const log = readFileSync(join(projectRoot, 'examples/traffic/access.log'), 'utf8');
   const files = { 'access.log': log.replaceAll('HTTP/1.1" 404', 'HTTP/1.1" 200') };
   const project = installed.project('traffic', files, 'traffic');
-  const { stdout, stderr, result } = await ran(project, ['npm', 'run', '-s', 'api', '--']);
+  mkdirSync(join(project, 'below'));
+  const before = filesOf(installed.package);
+  // npm runs a script in the package's folder, whatever the working directory.
+  const command = ['npm', '--prefix', project, 'run', '-s', 'api', '--'];
+  const ended = await ran(project, command, { INIT_CWD: join(project, 'below') });
+  expect(filesOf(installed.package)).toEqual(before);
+  const { stdout, stderr, result } = ended;
   const differs =
     /^Of 10 requests gzip answers 3 with another encoding \(such as \/api\/items\?page=…\) than plain\.$/m;
   expect(stderr).toMatch(differs);
@@ -257,8 +213,8 @@ test('types: strict, including those of the package; mistakes are found', async 
     }`;
   const bundler = { module: 'esnext', moduleResolution: 'bundler' };
   const projects = [
-    ...['own-nginx-config', 'h2o-http2', 'traffic', 'gzip', 'k6-script', 'tls-handshakes'].map(
-      (example) => installed.project(`types-${example}`, {}, example),
+    ...['traffic', 'k6-script', 'tls-handshakes'].map((example) =>
+      installed.project(`types-${example}`, {}, example),
     ),
     installed.project('types-scenario', {
       'package.json': '{ "type": "module" }',
@@ -291,13 +247,10 @@ test('each packed command finds its modules and prints a usage line', async () =
   // k6 prints its own help.
   const commands = [...list.matchAll(/^ {2}(?!k6 )(\w+) /gm)].map(([, name]) => name as string);
   expect(commands).toEqual(expect.arrayContaining(['scenario', 'compare']));
-  // Tests and benchmarks exist only in a checkout.
-  const [bench, k6, ...helps] = await Promise.all([
-    say('bench'),
+  const [k6, ...helps] = await Promise.all([
     inProject(installed.folder, ['bakeoff', 'k6', 'run', '--help'], home.env),
     ...commands.map((name) => say(name, '--help')),
   ]);
-  expect([bench.code, bench.stderr]).toEqual([2, expect.stringContaining('no command "bench"')]);
   expect([k6.code, k6.stdout]).toEqual([0, expect.stringContaining('--summary-export')]);
   for (const [index, help] of helps.entries())
     expect(help, commands[index]).toMatchObject({ code: 0, stderr: '' });

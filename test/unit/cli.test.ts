@@ -1,7 +1,7 @@
 // Usage errors exit with code 2 and one line; options and help.
 import { beforeEach, expect, test, vi } from 'vitest';
 import { readScenarioOptions } from '../../lib/cli/scenario.ts';
-import { main } from '../../bench/commands.ts';
+import { main } from '../../lib/cli/main.ts';
 import { expectGroupedHelp } from '../fixtures/help.ts';
 
 const printed: string[] = [];

@@ -2,16 +2,16 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { compareCommand, comparisonOf, sameSides } from '../../lib/cli/compare.ts';
+import { compareCommand, scenarioOfSides, sameSides } from '../../lib/cli/compare.ts';
 import { addressLines, requirePermission } from '../../lib/cli/run.ts';
 import { askedFlags, readAsked } from '../../lib/cli/asked.ts';
-import { sidesOf, type Side } from '../../lib/cli/side-loads.ts';
+import { sidesWithLoads, type Side } from '../../lib/cli/side-loads.ts';
 import { namesOf, readSides, type Given } from '../../lib/cli/sides.ts';
 import { givenName, problemIn } from '../../lib/form.ts';
 import type { Tried } from '../../lib/cli/start-sides.ts';
 import { readArguments } from '../../lib/cli/arguments.ts';
 import { address } from '../../lib/scenario/index.ts';
-import { textOf, type Table } from '../../lib/report/table.ts';
+import { cellText, type Table } from '../../lib/report/table.ts';
 import type { PlanDraft } from '../../lib/runner/plan.ts';
 import type { Answer, Listen, OwnConfig } from '../../lib/servers/index.ts';
 import { sharedFolder } from '../fixtures/new-folder.ts';
@@ -49,11 +49,11 @@ const addressSide = async (url: string) =>
 const port = { value: 'PORT', repeated: true, help: '' } as const;
 const cgroup = { value: 'FOLDER', repeated: true, help: '' } as const;
 const flags = { ...askedFlags, h3: { help: '' }, port, cgroup } as const;
-const oneCore: Parameters<typeof sidesOf>[2] = { generatorCpus: [0] };
+const oneCore: Parameters<typeof sidesWithLoads>[2] = { generatorCpus: [0] };
 /** @param line flags, separated by commas */
 async function sidesFor(given: readonly Given[], line = '', cores = oneCore) {
   const read = readArguments(line === '' ? [] : line.split(', '), flags);
-  return sidesOf(given, await readAsked(read, given), cores);
+  return sidesWithLoads(given, await readAsked(read, given), cores);
 }
 const twoSides = (first: OwnConfig, other: OwnConfig, flags = '', cores = oneCore) =>
   sidesFor([configSide('a', first), configSide('b', other)], flags, cores);
@@ -338,7 +338,7 @@ test('the scenario has ports, builds and commands', async () => {
   const given = [commandSide('one', 'node a.js'), configSide('b', nginx), configSide('c', both)];
   const flags = '--url, http://localhost/, --port, one=3000, --bin, c:nginx=/opt/nginx';
   const sides = await sidesFor(given, flags);
-  const { scenario } = comparisonOf(all(sides), []);
+  const { scenario } = scenarioOfSides(all(sides), []);
   expect(scenario.variants.map(({ server }) => server)).toMatchObject([
     { command: 'node a.js', folder: expect.stringMatching(/^\//), port: 3000 },
     { asIs: {} },
@@ -351,7 +351,7 @@ test('the scenario has ports, builds and commands', async () => {
 const asText = (table: Table | undefined) => {
   if (table === undefined) return [];
   const titles = table.columns.map(({ title }) => title).join(' | ');
-  return [titles, ...table.rows.map((row) => row.map(textOf).join(' | '))];
+  return [titles, ...table.rows.map((row) => row.map(cellText).join(' | '))];
 };
 
 test.each<[Partial<Answer>, Partial<Tried>, ...string[]]>([
@@ -369,14 +369,14 @@ test.each<[Partial<Answer>, Partial<Tried>, ...string[]]>([
   [{}, { page: { path: '/x' } }, 'side | page', 'a | /', 'b | /x'],
 ])('a table before the load says in what answers differ: %j %j', (answer, more, ...lines) => {
   const sides = [tried(alike[0]), tried(alike[1], answer, more)];
-  const { scenario, table, advice } = comparisonOf(sides, []);
+  const { scenario, table, advice } = scenarioOfSides(sides, []);
   expect(asText(table)).toEqual(lines);
   expect([...advice, ...(scenario.footnotes ?? [])]).toEqual([]);
 });
 
 test('what to do about answers that differ is said in a line', () => {
   const saidOf = (answer: Partial<Answer>, more: Partial<Tried> = {}) =>
-    comparisonOf([tried(alike[0]), tried(alike[1], answer, more)], []);
+    scenarioOfSides([tried(alike[0]), tried(alike[1], answer, more)], []);
   const bodies = saidOf({ hash: 'b' });
   expect(bodies.advice).toEqual([expect.stringContaining('differ, though not in length: ')]);
   expect(bodies.scenario.footnotes).toEqual(bodies.advice);
@@ -388,7 +388,7 @@ test('what to do about answers that differ is said in a line', () => {
 
 test('the table tells protocols, and TLS for HTTP/1.1 too', async () => {
   const protocols = async (...of: Parameters<typeof twoSides>) =>
-    asText(comparisonOf(all(await twoSides(...of)), []).table).slice(1);
+    asText(scenarioOfSides(all(await twoSides(...of)), []).table).slice(1);
   expect(await protocols(nginxH2, nginx)).toEqual(['a | HTTP/2 over TLS', 'b | HTTP/1.1']);
   expect(await protocols(config('nginx', tls), nginx)).toEqual([
     'a | HTTP/1.1 over TLS',
@@ -414,14 +414,14 @@ test('the scenario reports identical sides', async () => {
   const given = lines.map((line, index) => commandSide(`s${index}`, line));
   const scenarioOf = async (flags: string) => {
     const sides = await sidesFor(given, flags);
-    return comparisonOf(all(sides), await sameSides(sides)).scenario;
+    return scenarioOfSides(all(sides), await sameSides(sides)).scenario;
   };
   const some = await scenarioOf('');
   expect(some.footnotes).toEqual([expect.stringMatching(/^s0, s2 and s3 are the same: /)]);
   expect(some).not.toHaveProperty('control');
   const { footnotes } = await scenarioOf('--port, s2=80');
   expect(footnotes).toEqual([expect.stringMatching(/^s0 and s3 are/)]);
-  expect(comparisonOf(all(alike), [alike]).scenario).toMatchObject({
+  expect(scenarioOfSides(all(alike), [alike]).scenario).toMatchObject({
     control: true,
     footnotes: [expect.stringMatching(/^Both sides are the same/)],
   });

@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path';
 import { expect, test, vi } from 'vitest';
 import { articlesOf, loadScenarios } from '../../lib/scenario/catalogue.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
-import { main } from '../../bench/commands.ts';
+import { main } from '../../lib/cli/main.ts';
 
 const textOf = (file: string) => readFileSync(join(projectRoot, file), 'utf8');
 
@@ -76,7 +76,7 @@ const { scripts } = JSON.parse(textOf('package.json')) as { scripts: object };
 
 const helps = new Map<string, string>();
 const log = vi.spyOn(console, 'log').mockImplementation(() => undefined);
-for (const name of 'scenario compare knobs k8s calibrate report grafana clean bench'.split(' ')) {
+for (const name of 'scenario compare knobs k8s calibrate report grafana clean'.split(' ')) {
   // Other commands have no rare flags.
   await main([name, '--help', ...(/scenario|compare|knobs/.test(name) ? ['all'] : [])]);
   helps.set(name, log.mock.calls.splice(0).join('\n'));
@@ -113,8 +113,6 @@ const wrongIn = (line: string) => {
   const help = helps.get(name) ?? '';
   const unknown = flags.filter((flag) => flag !== '--no-install' && !isFlagOf(help, flag));
   if (name === 'scenario' && /^[a-z]/.test(first) && !scenarios.includes(first))
-    unknown.push(first);
-  if (name === 'bench' && /^[a-z]/.test(first) && !new RegExp(`^ +${first}`, 'm').test(help))
     unknown.push(first);
   return unknown.map((word) => `${line}: ${word}`);
 };

@@ -9,7 +9,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test, vi } from 'vitest';
-import { checkExports, report } from '../../lib/cli/run-output.ts';
+import { checkExports, reportRun } from '../../lib/cli/run-output.ts';
 import { readScenarioOptions } from '../../lib/cli/scenario.ts';
 import { main } from '../../lib/cli/main.ts';
 import { UserError } from '../../lib/errors.ts';
@@ -205,7 +205,7 @@ test('the comment has no local paths and no HTML', () => {
   expect(commentOn({ a: dollars }, `Of ${dollars}`)).toContain('- Of a$$b.conf\n');
 });
 
-const allIn = (folder: string): Parameters<typeof report>[1] =>
+const allIn = (folder: string): Parameters<typeof reportRun>[1] =>
   readScenarioOptions(
     ['markdown=/a.md', 'json=/a.json', 'csv=/a.csv'].map(
       (format) => `--export-${format.replace('/', `${folder}/`)}`,
@@ -222,7 +222,7 @@ test('files are written atomically, and a link stays a link', async () => {
   await checkExports(options.exports);
   expect(read('kept/there.csv')).toBe(ofBefore);
   expect(readdirSync(folder)).toHaveLength(3);
-  await report({ result: whole, folder: asRunFolder(join(folder, 'run')) }, options);
+  await reportRun({ result: whole, folder: asRunFolder(join(folder, 'run')) }, options);
   expect(read('kept/there.csv')).toBe(csvReport(whole));
   expect([read('a.md'), read('a.json')]).toEqual([markdownReport(whole), resultJson(whole)]);
   expect(readdirSync(folder)).toHaveLength(5);
@@ -255,14 +255,14 @@ test('an unwritable file does not affect the others', async () => {
   const folder = await ownFiles({ 'run/x': '' });
   const run = join(folder, 'run');
   mkdirSync(join(folder, 'a.md'));
-  await expect(report({ result: whole, folder: asRunFolder(run) }, allIn(folder))).rejects.toThrow(
-    `--export-markdown ${folder}/a.md cannot be written: `,
-  );
+  await expect(
+    reportRun({ result: whole, folder: asRunFolder(run) }, allIn(folder)),
+  ).rejects.toThrow(`--export-markdown ${folder}/a.md cannot be written: `);
   for (const file of ['a.json', 'a.csv', 'run/table.md'])
     expect(existsSync(join(folder, file)), file).toBe(true);
   const ended = new UserError('round 3 failed twice');
   const early = { result: whole, ended, folder: asRunFolder(run) };
-  await expect(report(early, allIn(folder))).rejects.toBe(ended);
+  await expect(reportRun(early, allIn(folder))).rejects.toBe(ended);
 });
 
 const ownScenario = `
@@ -351,7 +351,7 @@ test('an export replaces one, and no other file', async () => {
   spyOn('log');
   const folder = await ownFiles({ 'run/x': '', 'a.json.unfinished': 'mine' });
   const again = () =>
-    report({ result: whole, folder: asRunFolder(join(folder, 'run')) }, allIn(folder));
+    reportRun({ result: whole, folder: asRunFolder(join(folder, 'run')) }, allIn(folder));
   await again();
   expect(await again()).toBe(0);
   expect(readFileSync(join(folder, 'a.json.unfinished'), 'utf8')).toBe('mine');

@@ -1,7 +1,7 @@
 // A rate that was searched for, in reports. It is the result's own, so it stands there without the feature that searches, too.
 import { expect, test } from 'vitest';
 import { variantTable } from '../../lib/report/run-tables.ts';
-import { textOf } from '../../lib/report/table.ts';
+import { cellText } from '../../lib/report/table.ts';
 import { csvReport } from '../../lib/report/texts.ts';
 import { openFileCache, result, workers } from '../fixtures/result.ts';
 
@@ -12,7 +12,7 @@ test('the rate that a search has found for a variant stands in the table; with "
   ];
   const search = { within: { metric: 'p99' as const, ms: 5 }, found: rates, steps: [] };
   const run = { ...result([workers, openFileCache]), search };
-  const cells = variantTable(run).rows.map((row) => row.map(textOf));
+  const cells = variantTable(run).rows.map((row) => row.map(cellText));
   expect(cells[0]).toContain('7,000');
   expect(cells[1]).toContain('at least 9,000');
   const [titles = '', ...rows] = csvReport(run).trim().split('\n');

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import type { Directive } from '../../lib/servers/nginx-config.ts';
-import { limitLines, overlayNginx, servingLines } from '../../lib/servers/own/overlay-nginx.ts';
+import { turnAwayLines, overlayNginx, servingLines } from '../../lib/servers/own/overlay-nginx.ts';
 
 it('looks at a line of http as often with one server as with hundreds', () => {
   const looksWith = (servers: number) => {
@@ -19,7 +19,7 @@ it('looks at a line of http as often with one server as with hundreds', () => {
     const config = [{ name: 'http', args: [], origin: 'own.conf:1', block }];
     const page = { port: 80, paths: ['/'], cores: 1 };
     servingLines(config, page);
-    limitLines(config, 'limit_req', page);
+    turnAwayLines(config, 'limit_req', page);
     overlayNginx(config, [{ context: 'http', lines: 'sendfile on;' }], page);
     return looks;
   };

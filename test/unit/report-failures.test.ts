@@ -1,10 +1,10 @@
 // Loads that failed, rates that were not reached, and runs that ended early.
 import { beforeEach, expect, test, vi } from 'vitest';
 import type { MeasuredVariant } from '../../lib/analysis/verdict.ts';
-import { report } from '../../lib/cli/run-output.ts';
+import { reportRun } from '../../lib/cli/run-output.ts';
 import { UserError } from '../../lib/errors.ts';
 import { findingLines } from '../../lib/report/sentences.ts';
-import { textOf } from '../../lib/report/table.ts';
+import { cellText } from '../../lib/report/table.ts';
 import type { Phase, Result } from '../../lib/result/result.ts';
 import { variantTable } from '../../lib/report/run-tables.ts';
 import { asRunFolder, newFolder } from '../fixtures/new-folder.ts';
@@ -228,7 +228,7 @@ const server = (redirections: readonly string[], name = 'nginx') => ({
   redirections: [...redirections],
 });
 const ending = (of: Result, ended?: unknown) =>
-  report({ result: of, ended, folder: asRunFolder(newFolder()) }, options, []);
+  reportRun({ result: of, ended, folder: asRunFolder(newFolder()) }, options, []);
 
 test.each([
   [reset, '6,000 errors (5,940 reset, 60 other, read: no route to host)'],
@@ -286,7 +286,7 @@ const complete = result([workers, openFileCache]);
 const partial: Result = { ...complete, state: 'partial', looks: [5, 10, 20] };
 
 test('verdicts of a run that ended early are not final', () => {
-  expect(variantTable(partial).rows[1]?.find((cell) => textOf(cell).includes('faster'))).toEqual({
+  expect(variantTable(partial).rows[1]?.find((cell) => cellText(cell).includes('faster'))).toEqual({
     text: '+33 % [31, 34] faster, not final',
     part: 'faster, not final',
     verdict: 'inconclusive',

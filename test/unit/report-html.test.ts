@@ -8,7 +8,7 @@ import type { PlotData } from '../../lib/report/html/figure.ts';
 import { headlineHtml } from '../../lib/report/html/headline.ts';
 import { Html, html, nothing, page, tableHtml } from '../../lib/report/html/page.ts';
 import { htmlReport } from '../../lib/report/html/run-page.ts';
-import { leftColumn, tableOf, textOf } from '../../lib/report/table.ts';
+import { leftColumn, tableOf, cellText } from '../../lib/report/table.ts';
 import type { Comparison, Phase, Result } from '../../lib/result/result.ts';
 import { variantTable } from '../../lib/report/run-tables.ts';
 import { h2Result } from '../fixtures/h2-result.ts';
@@ -49,7 +49,7 @@ test('a table has the same cells as on the terminal, and marked verdicts', () =>
   const { text } = tableHtml(table, 'the table');
   const cells = [...text.matchAll(/<t[hd] (?:scope="row" )?class="(?:left|right)">(.*?)<\/t/g)];
   const plain = (cell = '') => cell.replaceAll(/<[^>]+>/g, '').replaceAll('\u00a0', ' ');
-  expect(cells.map(([, cell]) => plain(cell))).toEqual(table.rows.flat().map(textOf));
+  expect(cells.map(([, cell]) => plain(cell))).toEqual(table.rows.flat().map(cellText));
   expect(text).toContain('<th scope="colgroup" colspan="2" class="group">published</th>');
   expect(text).toContain('[31,\u00a034] <span class="verdict faster">faster</span>');
 });

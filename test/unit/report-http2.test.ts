@@ -5,7 +5,7 @@ import { markdownReport, markdownTable, terminalReport } from '../../lib/report/
 import { loadPart } from '../../lib/report/load-tables.ts';
 import { tableParts, variantTable } from '../../lib/report/run-tables.ts';
 import { findingLines, footnoteLines } from '../../lib/report/sentences.ts';
-import { type Table, textOf } from '../../lib/report/table.ts';
+import { type Table, cellText } from '../../lib/report/table.ts';
 import type { Result } from '../../lib/result/result.ts';
 import { type Figures, h2Result } from '../fixtures/h2-result.ts';
 import { answers, latency } from '../fixtures/phase.ts';
@@ -149,7 +149,7 @@ describe('a load at a constant rate', () => {
     const of = result([having(workers, [0, 1, 2, 5]), having(openFileCache, [0, 2, 5, 50])]);
     const { rows } = tableParts(of)[1]?.tables[0] as Table;
     const cells = rows.map((row) =>
-      row.map((cell) => textOf(cell).trim().split('  ')[0]).join('|'),
+      row.map((cell) => cellText(cell).trim().split('  ')[0]).join('|'),
     );
     expect(cells.join(', ')).toBe(
       '0–1 ms|6|, 0–2 ms||6, 1–2 ms|6|, 2–5 ms|6|6, 5–50 ms||6, over 5 ms|6|, over 50 ms||6',

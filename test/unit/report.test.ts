@@ -1,11 +1,16 @@
 // A run's table on the terminal and in Markdown, the heading, live progress.
 import { expect, onTestFinished, test, vi } from 'vitest';
 import * as format from '../../lib/format.ts';
-import { type Heading, headingLines, loadText, resultHeading } from '../../lib/report/heading.ts';
+import {
+  type RunHeading,
+  headingLines,
+  loadText,
+  resultHeading,
+} from '../../lib/report/heading.ts';
 import { terminalReport } from '../../lib/report/texts.ts';
 import { footnoteLines } from '../../lib/report/sentences.ts';
 import { pageLines, pagesPart } from '../../lib/report/pages.ts';
-import { leftColumn, tableOf, terminalTable, textOf, wrapLines } from '../../lib/report/table.ts';
+import { leftColumn, tableOf, terminalTable, cellText, wrapLines } from '../../lib/report/table.ts';
 import { createRunProgress } from '../../lib/cli/run-output.ts';
 import { ab, wrk } from '../../lib/scenario/index.ts';
 import { compared, openFileCache, result, withPages, workers } from '../fixtures/result.ts';
@@ -71,7 +76,7 @@ test('HTTP/1 has no header savings', () => {
 
 test('a single connection has a connect time without a distribution', () => {
   const single = result([{ ...workers, load: { ...workers.load, connections: 1 } }, openFileCache]);
-  expect(detailOf(single, 'time to connect')?.rows.map((row) => row.map(textOf))).toEqual([
+  expect(detailOf(single, 'time to connect')?.rows.map((row) => row.map(cellText))).toEqual([
     [expect.stringContaining('workers'), '', '', '100 µs', '', ''],
     [
       expect.stringContaining('open-file-cache'),
@@ -82,7 +87,7 @@ test('a single connection has a connect time without a distribution', () => {
       '100.00 %',
     ],
   ]);
-  expect(detailOf(single, 'time of a request')?.rows[0]?.map(textOf)).not.toContain('');
+  expect(detailOf(single, 'time of a request')?.rows[0]?.map(cellText)).not.toContain('');
 });
 
 test('a note explains a change that the medians of requests/s would not make', () => {
@@ -173,7 +178,7 @@ test('equal notes and redirections appear once, with all names', () => {
 });
 
 const environment = { ...both.environment, versions: { k6: '2.2.0' } };
-const heading: Heading = {
+const heading: RunHeading = {
   scenario: 'some',
   load: 'wrk -c 10',
   bodyBytes: [612],
@@ -187,11 +192,11 @@ const heading: Heading = {
   server: 'nginx 1.22.1',
   environment,
 };
-const on = (serverCpus: number[], generatorCpus: number[]): Partial<Heading> => ({
+const on = (serverCpus: number[], generatorCpus: number[]): Partial<RunHeading> => ({
   environment: { ...environment, serverCpus, generatorCpus },
 });
 
-test.each<[Partial<Heading>, string]>([
+test.each<[Partial<RunHeading>, string]>([
   [{ rounds: 1, seconds: 12.4, estimated: false }, '612 B over HTTP/1.1 · 1 round, 12 s'],
   [
     { bodyBytes: [612, 615, 612], rounds: 5, atMost: { rounds: 20, seconds: 240 } },
@@ -205,7 +210,7 @@ test.each<[Partial<Heading>, string]>([
   expect(headingLines({ ...heading, ...changes })[0]).toBe(`some · wrk -c 10 · ${line}`);
 });
 
-test.each<[Partial<Heading>, string]>([
+test.each<[Partial<RunHeading>, string]>([
   [{}, 'nginx 1.22.1 on core 1, k6 2.2.0 on core 0'],
   [on([4, 5, 6, 7], [0, 1, 3]), 'nginx 1.22.1 on cores 4-7, k6 2.2.0 on cores 0-1,3'],
   [on([0, 1], [0, 1]), 'nginx 1.22.1 and k6 2.2.0 on cores 0-1, shared'],
@@ -357,7 +362,7 @@ test('pages of a mix need enough responses', () => {
 
 test('the table of a mix shows the pages with the most requests, and the number of others', () => {
   const [part] = pagesPart(mixOf({ ...pageTimes, '/api': 0.4 }), 2);
-  expect(part?.tables[0]?.rows.map((cells) => cells.map(textOf))).toEqual([
+  expect(part?.tables[0]?.rows.map((cells) => cells.map(cellText))).toEqual([
     ['/', '34 %', '100', '1.5', '3.0', '100', '1.5', '3.0', expect.stringMatching(/ same$/)],
     [
       '/api',

@@ -1,7 +1,7 @@
 import { readdirSync } from 'node:fs';
 import { expect, test, vi } from 'vitest';
 import { readScenarioOptions } from '../../lib/cli/scenario.ts';
-import { print, progressEvents, report, say, shorterLine } from '../../lib/cli/run-output.ts';
+import { print, progressEvents, reportRun, say, shorterLine } from '../../lib/cli/run-output.ts';
 import { UserError } from '../../lib/errors.ts';
 import { storedLines } from '../../lib/report/sentences.ts';
 import { leftColumn, tableOf, terminalTable } from '../../lib/report/table.ts';
@@ -18,11 +18,11 @@ const two = { variants: scenario.variants.slice(0, 2) };
 const options = readScenarioOptions([]);
 
 const whole = result([workers, openFileCache]);
-async function reported(folder: string, outcome: Partial<Parameters<typeof report>[0]> = {}) {
+async function reported(folder: string, outcome: Partial<Parameters<typeof reportRun>[0]> = {}) {
   const spies = (['log', 'error'] as const).map((name) =>
     vi.spyOn(console, name).mockImplementation(() => undefined),
   );
-  const code = await report({ result: whole, folder: asRunFolder(folder), ...outcome }, options);
+  const code = await reportRun({ result: whole, folder: asRunFolder(folder), ...outcome }, options);
   const [printed = [], complained = []] = spies.map((spy) =>
     spy.mock.calls.flat().flatMap((text) => String(text).split('\n')),
   );

@@ -7,7 +7,7 @@ import { verdictLines } from '../../lib/report/sentences.ts';
 import { measuredComparisons } from '../../lib/analysis/comparisons.ts';
 import { headline } from '../../lib/report/html/headline.ts';
 import { csvReport } from '../../lib/report/texts.ts';
-import { textOf } from '../../lib/report/table.ts';
+import { cellText } from '../../lib/report/table.ts';
 import { checkResult, resultJson, type Result, type Round } from '../../lib/result/result.ts';
 import { factsOf, serverMetricNames } from '../../lib/result/server-metrics.ts';
 import { answers, phase } from '../fixtures/phase.ts';
@@ -46,7 +46,7 @@ const run = (
 
 const titlesOf = (of: Result) => variantTable(of).columns.map(({ title }) => title);
 const cellOf = (of: Result, title: string) =>
-  textOf(variantTable(of).rows[1]?.[titlesOf(of).indexOf(title)] ?? '');
+  cellText(variantTable(of).rows[1]?.[titlesOf(of).indexOf(title)] ?? '');
 
 test('a comparison has the ratios of both, without verdicts unless they were asked for', () => {
   const [comparison] = run([about(13.8), about(300)]).comparisons;

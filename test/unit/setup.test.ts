@@ -18,7 +18,7 @@ import { projectRoot } from '../../lib/setup/paths.ts';
 import { run } from '../../lib/process.ts';
 import { script, source, testMachine, tinyK6 } from '../fixtures/machine.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
-import { main } from '../../bench/commands.ts';
+import { main } from '../../lib/cli/main.ts';
 
 test('a command that ignores TERM is ended by KILL', async () => {
   const machine = testMachine();
@@ -310,7 +310,7 @@ function stubInstall(value: string) {
   vi.stubEnv('BAKEOFF_INSTALL', value);
 }
 
-test.each(['scenario', 'compare', 'bench'])('--no-install is a word of %s', async (command) => {
+test.each(['scenario', 'compare', 'calibrate'])('--no-install is a word of %s', async (command) => {
   stubInstall('');
   const logged = vi.spyOn(console, 'error').mockImplementation(() => undefined);
   // Invalid arguments end each command before it begins.

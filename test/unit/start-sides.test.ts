@@ -1,7 +1,7 @@
 // How servers are started: in a group of a run, and before planning.
 import { createServer } from 'node:http';
 import { expect, test, vi } from 'vitest';
-import { sidesOf, type Side } from '../../lib/cli/side-loads.ts';
+import { sidesWithLoads, type Side } from '../../lib/cli/side-loads.ts';
 import { tryOnce } from '../../lib/cli/start-sides.ts';
 import { UserError } from '../../lib/errors.ts';
 import { RoundFailure } from '../../lib/runner/failures.ts';
@@ -140,7 +140,7 @@ test('a side gets a request with and without gzip, and is ended', async () => {
   };
   const source = { kind: 'command', command: 'a', program: 'a' } as const;
   const asked = { notes: [], load: () => undefined, launch: () => ({}) };
-  const [side] = sidesOf([{ name: 'a', given: 'a', source }], asked, cores) as [Side];
+  const [side] = sidesWithLoads([{ name: 'a', given: 'a', source }], asked, cores) as [Side];
   const tried = (fails: boolean) =>
     tryOnce(side, {
       tools: { k6: '', servers: {} },

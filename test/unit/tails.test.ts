@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { summarise } from '../../lib/report/summarise.ts';
-import { tailLines } from '../../lib/report/tails.ts';
+import { tailLines } from '../../lib/report/comparison-sentences.ts';
 import type { Result } from '../../lib/result/result.ts';
 import { second, variant } from '../fixtures/comparison.ts';
 import { latency } from '../fixtures/phase.ts';

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { usualLooks } from '../../lib/analysis/looks.ts';
-import type { Asked } from '../../lib/analysis/figures.ts';
+import type { AskedComparisons } from '../../lib/analysis/figures.ts';
 import { studentQuantile } from '../../lib/analysis/statistics.ts';
 import {
   type MeasuredVariant,
@@ -82,8 +82,11 @@ test('the rules of a run divide α by the comparisons of the run and the looks',
     variant('d', rounds([1010, 1000, 1000, 1005]), { against: 'c' }),
   ];
   /** The quantile of t(3) behind the interval. */
-  const byRps = (of: MeasuredVariant[], run: Partial<RunFacts> = {}, asked: Asked = {}) =>
-    widthOf(comparisonOf(of, { metric: 'rps', ...run }, asked));
+  const byRps = (
+    of: MeasuredVariant[],
+    run: Partial<RunFacts> = {},
+    asked: AskedComparisons = {},
+  ) => widthOf(comparisonOf(of, { metric: 'rps', ...run }, asked));
   const t = (...of: Parameters<typeof byRps>) => (3.182446 * byRps(...of)) / byRps([a, b]);
   // At 0.9875, 1 − 0.05 / 6 and 1 − 0.05 / 12.
   expect(t([a, b, c])).toBeCloseTo(4.176535, 4);
@@ -98,7 +101,11 @@ test('the rules of a run divide α by the comparisons of the run and the looks',
 });
 
 test('if both servers are at their limit, CPU per request is judged too, with a share of α', () => {
-  const t = (variants: MeasuredVariant[], run: Partial<RunFacts> = {}, asked: Asked = {}) => {
+  const t = (
+    variants: MeasuredVariant[],
+    run: Partial<RunFacts> = {},
+    asked: AskedComparisons = {},
+  ) => {
     const comparison = comparisonOf(variants, run, asked);
     const share =
       widthOf(comparison) / widthOf(comparisonOf(variants, { ...run, metric: 'rps' }, asked));

@@ -24,8 +24,8 @@ import {
   scoreOf,
   scoreTables,
   sealOf,
-  type Disturbance,
-  type Pair,
+  type DisturbanceName,
+  type KnownPair,
   type PairRun,
 } from './pairs.ts';
 import { closedLoad, commandOf, knownPage, loadAtRate, serverSources } from './servers.ts';
@@ -66,7 +66,7 @@ export async function blindTest(options: BlindOptions): Promise<0 | 3> {
     console.error(
       `${counts(left, 'pair')} left out: only root may drop caches (${dropCaches} cannot be written)`,
     );
-  const make = async (lab: Lab, pair: Pair) => {
+  const make = async (lab: Lab, pair: KnownPair) => {
     const pairRun = await runOfPair(lab, pair);
     return { run: pairRun, line: lineOf(pairRun) };
   };
@@ -86,10 +86,10 @@ const dropCaches = '/proc/sys/vm/drop_caches';
  * @param file the kernel's, which drops caches when it is written
  */
 export async function possiblePairs(
-  pairs: readonly Pair[],
+  pairs: readonly KnownPair[],
   runs: readonly Pick<PairRun, 'number'>[],
   file = dropCaches,
-): Promise<readonly Pair[]> {
+): Promise<readonly KnownPair[]> {
   const mayDrop = await access(file, constants.W_OK).then(
     () => true,
     () => false,
@@ -102,9 +102,9 @@ export async function possiblePairs(
 }
 
 /** Opens the key and prints the score. */
-function opened(pairs: readonly Pair[], runs: readonly PairRun[]): 0 | 3 {
+function opened(pairs: readonly KnownPair[], runs: readonly PairRun[]): 0 | 3 {
   const scored = runs.map((pairRun) =>
-    scoreOf(pairs[pairRun.number - 1] as Pair, pairRun, defaultSameWithin),
+    scoreOf(pairs[pairRun.number - 1] as KnownPair, pairRun, defaultSameWithin),
   );
   for (const table of scoreTables(scored)) {
     console.log('');
@@ -122,12 +122,12 @@ function opened(pairs: readonly Pair[], runs: readonly PairRun[]): 0 | 3 {
   return isGood ? 0 : 3;
 }
 
-const kindsOf = ({ sides: [a, b] }: Pair): string => `a ${a.kind}, b ${b.kind}`;
+const kindsOf = ({ sides: [a, b] }: KnownPair): string => `a ${a.kind}, b ${b.kind}`;
 
 /** As long as load lines usually say. Rounds are shorter, each side alone has it. */
 const loadSeconds = 10;
 
-function scenarioOf({ server }: Lab, { number, sides, rate }: Pair): Scenario {
+function scenarioOf({ server }: Lab, { number, sides, rate }: KnownPair): Scenario {
   const variants = sides.map((side, place): Variant => {
     const { connections, bodyBytes } = side;
     return {
@@ -152,7 +152,7 @@ function scenarioOf({ server }: Lab, { number, sides, rate }: Pair): Scenario {
 }
 
 /** Makes an ordinary run of a pair. */
-async function runOfPair(lab: Lab, pair: Pair): Promise<PairRun> {
+async function runOfPair(lab: Lab, pair: KnownPair): Promise<PairRun> {
   const ended = new AbortController();
   const disturbing = disturb(lab, pair, AbortSignal.any([lab.signal, ended.signal]));
   // An error is thrown after the run, and must not end the process before.
@@ -181,7 +181,7 @@ async function runOfPair(lab: Lab, pair: Pair): Promise<PairRun> {
 }
 
 /** Does what happens to the pair at its times, until the run has ended. */
-async function disturb(lab: Lab, pair: Pair, signal: AbortSignal): Promise<void> {
+async function disturb(lab: Lab, pair: KnownPair, signal: AbortSignal): Promise<void> {
   const { disturbance } = pair;
   if (disturbance === undefined) return;
   const beganAtMs = performance.now();
@@ -195,7 +195,11 @@ async function disturb(lab: Lab, pair: Pair, signal: AbortSignal): Promise<void>
 
 const stopMs = 300;
 
-async function happening(lab: Lab, { sides: [sideA] }: Pair, what: Disturbance): Promise<void> {
+async function happening(
+  lab: Lab,
+  { sides: [sideA] }: KnownPair,
+  what: DisturbanceName,
+): Promise<void> {
   const { cores, binaries, server } = lab;
   if (what === "a busy loop on the servers' core") return busyLoop(cores.serverCpus);
   if (what === "a busy loop on the generator's core") return busyLoop(cores.generatorCpus);

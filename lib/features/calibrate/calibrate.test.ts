@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { possiblePairs } from './blind.ts';
 import { outcome, tableOfCases, tableOfDeviations, voidReasons, type Case } from './judge.ts';
 import { allOrNone } from './lab.ts';
-import type { Side } from './kinds.ts';
+import type { KnownSide } from './kinds.ts';
 import { groupsOfSides, type Seen } from './measure.ts';
 import {
   chanceText,
@@ -13,13 +13,13 @@ import {
   scoreOf,
   scoreTables,
   sealOf,
-  type Pair,
+  type KnownPair,
   type PairRun,
 } from './pairs.ts';
 import { latencyMs, simulated } from './queue.ts';
 import { knownServers, poolTruth } from './known-servers.ts';
 import type { Truth } from './servers.ts';
-import { textOf, type Cell } from '../../report/table.ts';
+import { cellText, type Cell } from '../../report/table.ts';
 
 test.each([
   { workers: 1, serviceMs: 5, rate: 180 },
@@ -130,7 +130,7 @@ test('other generators are off without a mark, and have no bounds', () => {
   const measured = caseOf(truth, { alone: seen({ rps: 900 }), wrk: slow });
   const { columns, rows } = tableOfCases([measured], ['wrk']);
   expect(columns.map(({ title }) => title)).toEqual(['server', '', 'truth', 'alone', 'wrk']);
-  expect(rows[0]?.map(textOf)).toEqual([
+  expect(rows[0]?.map(cellText)).toEqual([
     'waits 50 ms',
     'requests/s',
     '1,000',
@@ -138,7 +138,7 @@ test('other generators are off without a mark, and have no bounds', () => {
     '800.00 (−20.0 %)',
   ]);
   // It prints no percentiles.
-  expect(rows[1]?.map(textOf).at(-1)).toBe('');
+  expect(rows[1]?.map(cellText).at(-1)).toBe('');
   expect(outcome([measured]).beyond).toEqual(['waits 50 ms, alone: requests/s 900.00 (−10.0 %)']);
 });
 
@@ -149,7 +149,7 @@ test('the short table has the farthest of the figures, and a row for each genera
     wrk: seen({ rps: 800, p50Ms: NaN, p99Ms: NaN, littleShare: null }),
   });
   const { columns, rows } = tableOfDeviations([measured], ['wrk', 'ab']);
-  const [ours = [], others = []] = rows.map((row) => row.map(textOf));
+  const [ours = [], others = []] = rows.map((row) => row.map(cellText));
   const cellsOf = (title: string) => {
     const place = columns.findIndex((column) => column.title === title);
     return [ours[place], others[place]];
@@ -198,7 +198,7 @@ test.each([
   ['stalls 2 of 10 s', / -stall 2s -stall-each 10s/, 0.8],
 ])('a server that %s has the rest of the time for requests', (kind, flags, share) => {
   const sides = drawPairs(300, 5, false).flatMap((pair) => pair.sides);
-  const { options, ns } = sides.find((side) => side.kind === kind) as Side;
+  const { options, ns } = sides.find((side) => side.kind === kind) as KnownSide;
   expect(options).toMatch(flags);
   expect(Number(/^-(?:service|cpu) (\d+)ns/.exec(options)?.[1])).toBe(Math.round(share * ns));
 });
@@ -224,7 +224,7 @@ test('pairs whose caches cannot be dropped are left out', async () => {
 test('a pair that root has run counts, though its caches cannot be dropped now', async () => {
   const pairs = drawPairs(200, 6, true);
   const drops = pairs.filter(({ disturbance }) => disturbance?.what === 'drops caches');
-  const [made] = drops as [Pair];
+  const [made] = drops as [KnownPair];
   const possible = await possiblePairs(pairs, [made], '/not/there');
   expect(possible).toContainEqual(made);
   expect(possible).toHaveLength(pairs.length - drops.length + 1);
@@ -251,7 +251,7 @@ test('the parts of a preparation end with the signal, whose reason is thrown', a
   await expect(preparing).rejects.toThrow('interrupted');
 });
 
-const closedPair = drawPairs(40, 1, false).find(({ rate }) => rate === undefined) as Pair;
+const closedPair = drawPairs(40, 1, false).find(({ rate }) => rate === undefined) as KnownPair;
 const pairRun = (changes: Partial<PairRun>): PairRun => ({
   number: 1,
   ratio: 1.05,
@@ -326,10 +326,10 @@ test('the score counts by effect and kinds; few runs have no bounds', () => {
     scoreOf(pair, pairRun({ verdict: 'none', ci95: [0.9, 1] }), 0.01),
   ];
   const [byEffect, byKind] = scoreTables([good, good, bad, none]);
-  expect(byEffect?.rows.map((row) => row.map(textOf))).toEqual([
+  expect(byEffect?.rows.map((row) => row.map(cellText))).toEqual([
     ['5.0 % apart', '4', '2', '0', '0', '1', '1', '1'],
   ]);
-  expect(byKind?.rows.map(([kind]) => textOf(kind as Cell))).toEqual(
+  expect(byKind?.rows.map(([kind]) => cellText(kind as Cell))).toEqual(
     pair.sides.map(({ kind }) => kind),
   );
   expect(scoreLine([good, bad, none])).toEqual({

@@ -34,7 +34,7 @@ const beyondBounds = 3;
  * Measures, prints and writes. Returns the exit code. @throws UserError, Interrupted: what was measured by then is written and
  * printed
  */
-export async function calibrate(options: CalibrateOptions): Promise<0 | 3> {
+export async function figuresTable(options: CalibrateOptions): Promise<0 | 3> {
   const servers = await startable(chosenServers(options));
   requirePeerNames(options.peers ?? []);
   await checkRecordFolder(options.folder);

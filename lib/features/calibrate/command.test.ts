@@ -27,6 +27,12 @@ test.each([
   ['--quick --record /dev/full/x', /^--record \/dev\/full\/x cannot be written: /],
   ['--blind 3 --record /proc/x', /^--record \/proc\/x cannot be written: /],
   ['--effect tcp-nopush --peers wrk --record /proc/x', /^--record \/proc\/x cannot be written: /],
+  ['--cost --seed 3', /^--seed: belongs to --blind, --disturb or --effect/],
+  ['--cost --peers none', /^--peers none: --cost needs another generator: name one$/],
+  ['--cost --pairs 3', /^--pairs: belongs to --effect: name one$/],
+  ['--cost --effect tcp-nopush', /^--effect, --cost: name one of them$/],
+  ['--cost --only HTTP/3', /^--only HTTP\/3: no load's name begins so\. They are "HTTP\/1\.1", /],
+  ['--cost --peers wrk,h2lod', /"h2lod": did you mean h2load\?$/],
   ['--peers wrk,', /^--peers: name generators, with commas between$/],
 ])('calibrate %s is refused', async (line, message) => {
   const refused = { message: expect.stringMatching(message), exitCode: 2 };

@@ -1,14 +1,15 @@
 // The command calibrate.
 import { join } from 'node:path';
 import { blindTest } from './blind.ts';
-import { calibrate } from './calibrate.ts';
+import { figuresTable } from './calibrate.ts';
+import { costTable } from './cost.ts';
 import { effectNames, effectTest } from './effect.ts';
 import { requirePeerNames } from './installed-peers.ts';
 import { usageError, UserError } from '../../errors.ts';
 import { fromCallersFolder, typed } from '../../setup/paths.ts';
 import {
   noInstall,
-  oneOf,
+  oneOfNames,
   printHelp,
   readArguments,
   wholeNumber,
@@ -18,7 +19,7 @@ import {
 
 const flags = {
   quick: { help: 'five servers, alone and in turns of two, without other generators: a minute' },
-  only: { value: 'NAME', help: 'only servers whose names begin so' },
+  only: { value: 'NAME', help: 'only servers, or loads of --cost, whose names begin so' },
   peers: {
     value: 'wrk,vegeta',
     help: 'these generators only, or none (all that are installed of wrk, wrk2, h2load, ab, vegeta, oha, k6/http)',
@@ -38,6 +39,9 @@ const flags = {
   effect: {
     value: 'NAME',
     help: `instead: one effect, as bakeoff and --peers (wrk,h2load) see it: ${effectNames.join(', ')}`,
+  },
+  cost: {
+    help: "instead: the generator's CPU time per request, bakeoff beside --peers (half an hour; with --quick some minutes)",
   },
   pairs: { value: 'N', help: 'of --effect: pairs of servers (40)' },
   seed: { value: 'N', help: 'of --blind, --disturb and --effect (1)' },
@@ -66,7 +70,8 @@ export async function calibrateCommand(args: readonly string[]): Promise<number>
   const [mode, another] = modes.filter((name) => given.has(name));
   if (another !== undefined) throw new UserError(`--${mode}, --${another}: name one of them`, 2);
   if (mode !== 'effect') refuse(given, ['pairs'], 'belongs to --effect: name one');
-  if (mode === undefined)
+  const isTable = mode === undefined || mode === 'cost';
+  if (isTable)
     refuse(
       given,
       ['seed', 'resume'],
@@ -87,7 +92,7 @@ export async function calibrateCommand(args: readonly string[]): Promise<number>
       throw new UserError('--peers none: --effect needs another generator: name one', 2);
     requirePeerNames([...asked]);
     return effectTest({
-      effect: oneOf(effectNames)('--effect', given.get('effect') ?? ''),
+      effect: oneOfNames(effectNames)('--effect', given.get('effect') ?? ''),
       peers: [...asked],
       pairs: wholeNumber(mostPairs)('--pairs', given.get('pairs') ?? '40'),
       seed,
@@ -95,7 +100,7 @@ export async function calibrateCommand(args: readonly string[]): Promise<number>
       folder,
     });
   }
-  if (mode !== undefined)
+  if (!isTable)
     return blindTest({
       count: wholeNumber(mostPairs)(`--${mode}`, given.get(mode) ?? ''),
       seed,
@@ -103,7 +108,8 @@ export async function calibrateCommand(args: readonly string[]): Promise<number>
       isResumed,
       folder,
     });
-  return calibrate({
+  const makeTable = mode === 'cost' ? costTable : figuresTable;
+  return makeTable({
     isQuick: given.has('quick'),
     only: given.get('only'),
     peers,
@@ -113,7 +119,7 @@ export async function calibrateCommand(args: readonly string[]): Promise<number>
 }
 
 /** Instead of the table. */
-const modes = ['blind', 'disturb', 'effect'] as const;
+const modes = ['blind', 'disturb', 'effect', 'cost'] as const;
 
 /** A pair takes about a minute. */
 const mostPairs = 1000;

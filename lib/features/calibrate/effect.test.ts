@@ -3,7 +3,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { sharedFolder } from '../../../test/fixtures/new-folder.ts';
-import { textOf } from '../../report/table.ts';
+import { cellText } from '../../report/table.ts';
 import { readLayers } from '../../servers/config-files.ts';
 import { composeConfig, printConfig, readNginxConfig } from '../../servers/nginx-config.ts';
 import { configsOf, effectNames, effectTable, type EffectRun } from './effect.ts';
@@ -21,7 +21,7 @@ const run = (number: number, wrk: number, bakeoff: number, ownCore: number): Eff
 });
 
 const rowsOf = (runs: readonly EffectRun[]) =>
-  effectTable(runs, ['wrk']).rows.map((row) => row.map(textOf));
+  effectTable(runs, ['wrk']).rows.map((row) => row.map(cellText));
 
 test('a pair has effects without intervals, and those of bakeoff are divided by those of others', () => {
   expect(rowsOf([run(1, 0.8, 0.8, 0.84)])).toEqual([
@@ -68,11 +68,11 @@ test('the engine sleeps unless it is to spin', () => {
     connections: 50,
     streams: 1,
     keepAlive: true,
-    length: { seconds: 1 },
+    seconds: 1,
   };
   const sent = (options: { spin?: boolean }) => {
     const { env } = loadgenWith('ours', options).command('http://127.0.0.1:80/', load);
-    return (JSON.parse(env?.['LOAD'] as string) as { options: object }).options;
+    return JSON.parse(env?.['LOAD'] as string) as object;
   };
   expect(sent({})).not.toHaveProperty('spin');
   expect(sent({ spin: true })).toEqual({ ...sent({}), spin: true });

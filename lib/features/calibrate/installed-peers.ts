@@ -2,12 +2,21 @@
 import { unknownWord, UserError } from '../../errors.ts';
 import { present } from '../../present.ts';
 import { find, thisMachine } from '../../setup/machine.ts';
-import { ab, h2load, oha, stockK6, vegeta, wrk, wrk2, type Generator } from './peers.ts';
+import {
+  abPeer,
+  h2loadPeer,
+  ohaPeer,
+  stockK6,
+  vegetaPeer,
+  wrkPeer,
+  wrk2Peer,
+  type PeerGenerator,
+} from './peers.ts';
 import type { KnownServer } from './servers.ts';
 import { versionOf } from './versions.ts';
 
 export interface Peer {
-  generator: Generator<string>;
+  generator: PeerGenerator<string>;
   binary: string;
   version: string;
   /** A shorter load is none that its authors answer for. */
@@ -15,7 +24,7 @@ export interface Peer {
 }
 
 interface Program {
-  generator: Generator<string>;
+  generator: PeerGenerator<string>;
   /** What it can make. */
   makes: readonly ('closed' | 'rate' | 'h2')[];
   leastSeconds?: number;
@@ -23,12 +32,12 @@ interface Program {
 
 /** wrk2 is built as `wrk`, and has to be called wrk2 in PATH. In its first 10 s it calibrates itself. */
 const programs: readonly Program[] = [
-  { generator: wrk, makes: ['closed'] },
-  { generator: wrk2, makes: ['rate'], leastSeconds: 12 },
-  { generator: h2load, makes: ['closed', 'rate', 'h2'] },
-  { generator: ab, makes: ['closed'] },
-  { generator: vegeta, makes: ['closed', 'rate'] },
-  { generator: oha, makes: ['closed', 'rate', 'h2'] },
+  { generator: wrkPeer, makes: ['closed'] },
+  { generator: wrk2Peer, makes: ['rate'], leastSeconds: 12 },
+  { generator: h2loadPeer, makes: ['closed', 'rate', 'h2'] },
+  { generator: abPeer, makes: ['closed'] },
+  { generator: vegetaPeer, makes: ['closed', 'rate'] },
+  { generator: ohaPeer, makes: ['closed', 'rate', 'h2'] },
   { generator: stockK6, makes: ['closed', 'rate'] },
 ];
 
@@ -46,10 +55,12 @@ export function canLoad(
   { load, front }: Pick<KnownServer, 'load' | 'front'>,
 ): boolean {
   const makes = programs.find((program) => program.generator === generator)?.makes ?? [];
-  const isOfGo = generator === vegeta || generator === stockK6;
+  const isOfGo = generator === vegetaPeer || generator === stockK6;
   // Over TLS Go's client chooses HTTP/2 by itself, on one connection.
   if (isOfGo && front !== undefined) return false;
   if (load.arrivals === 'poisson') return false;
+  // The others' commands keep connections.
+  if (!load.keepAlive) return generator === abPeer;
   if (load.protocol === 'h2') return makes.includes('h2');
   return makes.includes(load.rate === undefined ? 'closed' : 'rate');
 }

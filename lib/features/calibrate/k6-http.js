@@ -31,5 +31,5 @@ export function handleSummary({ metrics }) {
     bodyBytes: metrics.data_received.values.count,
     latencyMs: { mean: latency.avg, p50: latency.med, p99: latency['p(99)'] },
   };
-  return { stdout: `BENCH ${JSON.stringify(figures)}\n` };
+  return { stdout: `FIGURES ${JSON.stringify(figures)}\n` };
 }

@@ -4,7 +4,7 @@ import type { uniform } from '../../random.ts';
 type Random = ReturnType<typeof uniform>;
 
 /** A server, its load and what is true of it. */
-export interface Side {
+export interface KnownSide {
   kind: string;
   /** Flags, see server/main.go. */
   options: string;
@@ -107,7 +107,7 @@ const rateKinds: Readonly<Record<string, RateKind>> = {
 /** One in so many pairs is at a rate. */
 const ratesOneIn = 5;
 
-export function oneOf<T>(random: Random, list: readonly T[]): T {
+export function drawnFrom<T>(random: Random, list: readonly T[]): T {
   return list[Math.floor(random() * list.length)] as T;
 }
 
@@ -119,11 +119,11 @@ export function drawSides(
   random: Random,
   scale: number,
   gain: number,
-): { sides: readonly [Side, Side]; rate?: number } {
+): { sides: readonly [KnownSide, KnownSide]; rate?: number } {
   const isAtRate = random() < 1 / ratesOneIn;
   const names = Object.keys(isAtRate ? rateKinds : closedKinds);
-  const first = oneOf(random, names);
-  const second = oneOf(
+  const first = drawnFrom(random, names);
+  const second = drawnFrom(
     random,
     names.filter((name) => name !== first),
   );
@@ -139,11 +139,11 @@ export function drawSides(
 /** Loads of ten and of a hundred requests at a time: beside other programs they wait differently. */
 const depths = [10, 100] as const;
 
-function closedSide(random: Random, name: string, ns: number): Side {
+function closedSide(random: Random, name: string, ns: number): KnownSide {
   const { flags, isLight, bodyBytes = usualBody } = closedKinds[name] as Kind;
   const workers = 2 + Math.floor(7 * random());
   // A server that only waits is 0.1 ms late: few connections would make that a share of its figures.
-  const connections = isLight ? 100 : oneOf(random, depths);
+  const connections = isLight ? 100 : drawnFrom(random, depths);
   return {
     kind: name,
     options: flags(ns, connections, workers),
@@ -154,7 +154,7 @@ function closedSide(random: Random, name: string, ns: number): Side {
   };
 }
 
-function sideAtRate(name: string, ns: number): Side {
+function sideAtRate(name: string, ns: number): KnownSide {
   const { flags, laterNs = 0 } = rateKinds[name] as RateKind;
   return {
     kind: name,

@@ -82,7 +82,7 @@ export async function inLab<T>(
       });
     const script = join(scratch, 'script.js');
     const [versions, server] = await allOrNone(signal, (until) => [
-      toolVersions(binaries, { signal: until }),
+      toolVersions(binaries, until),
       buildServer(machine, scratch, until),
       compileScript(script),
     ]);

@@ -81,15 +81,14 @@ export function loadBy(
   { cores, signal }: Lab,
   { generator, binary }: Pick<Peer, 'generator' | 'binary'>,
   { origin }: StartedServer,
-  load: GeneratorLoad & { length: { seconds: number } },
+  load: GeneratorLoad,
   sharesCore = false,
 ): Promise<Sample> {
   return runGenerator(generator, `${origin}${knownPage.path}`, load, {
     binary,
     cpus: sharesCore ? cores.serverCpus : cores.generatorCpus,
     sharesCore,
-    output: null,
-    mostSeconds: load.length.seconds + patienceSeconds,
+    mostSeconds: load.seconds + patienceSeconds,
     signal,
   });
 }
@@ -181,10 +180,12 @@ function pageOf({ front, bodyBytes }: KnownServer): Page {
   return front === 'nginx' ? { ...page, docroot: 'nginx' } : page;
 }
 
-export function generatorLoadOf({ load }: Pick<KnownServer, 'load'>, seconds: number) {
+export function generatorLoadOf(
+  { load }: Pick<KnownServer, 'load'>,
+  seconds: number,
+): GeneratorLoad {
   const { protocol, connections, streams = 1, keepAlive, rate } = load;
-  const length = { seconds };
-  return { protocol, connections, streams, keepAlive, length, ...present({ rate }) };
+  return { protocol, connections, streams, keepAlive, seconds, ...present({ rate }) };
 }
 
 function seenIn(phases: readonly Phase[], load: KnownServer['load']): Seen {

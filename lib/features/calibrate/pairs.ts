@@ -6,7 +6,7 @@ import { leftColumn, rightColumn, tableOf, type Table } from '../../report/table
 import type { Comparison, Verdict } from '../../result/result.ts';
 import { present } from '../../present.ts';
 import { uniform } from '../../random.ts';
-import { drawSides, oneOf, type Side } from './kinds.ts';
+import { drawSides, drawnFrom, type KnownSide } from './kinds.ts';
 
 /** What b is faster by, as shares; 0 twice as often as the others. */
 const effects = [0, 0, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2] as const;
@@ -21,12 +21,12 @@ export const disturbances = [
   'a lower priority of a',
   'drops caches',
 ] as const;
-export type Disturbance = (typeof disturbances)[number];
+export type DisturbanceName = (typeof disturbances)[number];
 
-export interface Pair {
+export interface KnownPair {
   /** From 1. */
   number: number;
-  sides: readonly [a: Side, b: Side];
+  sides: readonly [a: KnownSide, b: KnownSide];
   /** Requests/s of the load; absent for a continuous load. */
   rate?: number;
   /** b by a: requests/s, or p99 at a rate. */
@@ -34,7 +34,7 @@ export interface Pair {
   /** CPU time per request, b by a. */
   cpuRatio: number;
   /** `at`: seconds from the run's begin. */
-  disturbance?: { what: Disturbance; at: number[] };
+  disturbance?: { what: DisturbanceName; at: number[] };
 }
 
 /** Seconds from a run's begin within which something happens to it. */
@@ -42,14 +42,14 @@ const [earliest, latest] = [4, 24];
 const timesDisturbed = 3;
 
 /** The pairs of a seed; the same for a seed on any machine. */
-export function drawPairs(count: number, seed: number, isDisturbed: boolean): Pair[] {
+export function drawPairs(count: number, seed: number, isDisturbed: boolean): KnownPair[] {
   const random = uniform(seed);
-  return Array.from({ length: count }, (_, index): Pair => {
-    const effect = oneOf(random, effects);
+  return Array.from({ length: count }, (_, index): KnownPair => {
+    const effect = drawnFrom(random, effects);
     const gain = random() < 0.5 ? 1 + effect : 1 / (1 + effect);
     const { sides, rate } = drawSides(random, 1 + random() / 2, gain);
     const [a, b] = sides;
-    const pair: Pair = {
+    const pair: KnownPair = {
       number: index + 1,
       // By its name a side's processes are found.
       sides: [
@@ -67,7 +67,7 @@ export function drawPairs(count: number, seed: number, isDisturbed: boolean): Pa
     );
     return {
       ...pair,
-      disturbance: { what: oneOf(random, disturbances), at: at.sort((a, b) => a - b) },
+      disturbance: { what: drawnFrom(random, disturbances), at: at.sort((a, b) => a - b) },
     };
   });
 }
@@ -91,7 +91,7 @@ export interface PairRun extends Pick<Comparison, 'ratio' | 'ci95' | 'verdict'> 
 }
 
 export interface Scored {
-  pair: Pair;
+  pair: KnownPair;
   pairRun: PairRun;
   isFalse: boolean;
   isFound: boolean;
@@ -99,7 +99,7 @@ export interface Scored {
 }
 
 /** Both verdicts against the truth. @param sameWithin what bakeoff calls the same, as a share */
-export function scoreOf(pair: Pair, pairRun: PairRun, sameWithin: number): Scored {
+export function scoreOf(pair: KnownPair, pairRun: PairRun, sameWithin: number): Scored {
   const { ratio, rate, cpuRatio } = pair;
   const { verdict, byCpu, ci95 } = pairRun;
   const outcomes = [
@@ -139,7 +139,10 @@ interface Group {
 }
 
 /** @param namesOf a pair's groups */
-function groupsBy(scored: readonly Scored[], namesOf: (pair: Pair) => readonly string[]): Group[] {
+function groupsBy(
+  scored: readonly Scored[],
+  namesOf: (pair: KnownPair) => readonly string[],
+): Group[] {
   const names = new Set(scored.flatMap(({ pair }) => namesOf(pair)));
   return [...names].map((name) => ({
     name,
@@ -147,7 +150,7 @@ function groupsBy(scored: readonly Scored[], namesOf: (pair: Pair) => readonly s
   }));
 }
 
-function effectName({ ratio }: Pair): string {
+function effectName({ ratio }: KnownPair): string {
   // What the faster side is faster by, as a share.
   const effect = Math.max(ratio, 1 / ratio) - 1;
   if (effect > 1) return 'several times';

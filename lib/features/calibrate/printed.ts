@@ -12,16 +12,10 @@ export interface Printed {
   errorExample?: string;
   /** Bytes of all bodies, including unfinished responses; absent if the generator does not report them. */
   bodyBytes?: number;
-  /** CPU seconds of the load without start and end; absent if the generator does not report them. */
-  cpuSeconds?: number;
-  /** Requests/s of the slowest connection: above 0 if all connections were open and had responses. */
-  minConnectionRps?: number;
   /** The negotiated version, cipher, key exchange (OpenSSL's names) and protocol. */
   tls?: string;
   /** As the generator prints it; h2load has no percentiles. */
   latencyMs?: { mean: number; p50?: number; p99?: number };
-  /** Open model only, in milliseconds. */
-  atRate?: { sendDelayP99Ms: number; latencyP50Ms: number; latencyP99Ms: number };
 }
 
 /** Units of the times that wrk and h2load print. */
@@ -72,20 +66,17 @@ const curveNames: Readonly<Record<string, string>> = {
   secp521r1: 'P-521',
 };
 
-/** Parses the output of one or more h2load runs into a sum. Throws UserError if it is not the output of h2load 1.52. */
+/** Parses the output of h2load. Throws UserError if it is not the output of h2load 1.52. */
 export function readH2load(output: string): Printed {
-  const figures = (pattern: RegExp): number[] => matches(output, pattern).map(Number);
-  const totals = figures(/^requests: (\d+) total/m);
-  const rates = figures(/^finished in [^,]+, ([\d.]+) req\/s/m);
+  const figure = (pattern: RegExp): number => Number(match(output, pattern));
+  const requests = figure(/^requests: (\d+) total/m);
   const printed: Printed = {
-    requests: sum(totals),
-    // Duration = requests / rate, because "finished in" includes the shutdown of a timed run.
-    rps: sum(totals) / sum(totals.map((requests, run) => requests / (rates[run] as number))),
+    requests,
+    rps: figure(/^finished in [^,]+, ([\d.]+) req\/s/m),
     // Unfinished requests and 4xx and 5xx responses count as errors.
-    errors: sum(totals) - sum(figures(/^requests: .* (\d+) succeeded/m)),
-    bodyBytes: sum(figures(/^traffic: .*\((\d+)\) data/m)),
+    errors: requests - figure(/^requests: .* (\d+) succeeded/m),
+    bodyBytes: figure(/^traffic: .*\((\d+)\) data/m),
     latencyMs: { mean: timeMs(output, /^time for request: +\S+ +\S+ +(\S+)/m) },
-    minConnectionRps: Math.min(...figures(/^req\/s +: +([\d.]+)/m)),
   };
   // For h2c, h2load prints the protocol only.
   if (/^TLS Protocol: /m.test(output)) printed.tls = tlsIn(output);
@@ -107,19 +98,9 @@ function tlsIn(output: string): string {
   return names.join(' ');
 }
 
-/** Parses the output of both k6 scripts: one line of JSON per k6 process. Throws UserError if there is none. */
+/** Parses the output of both k6 scripts, a line of JSON. Throws UserError if there is none. */
 export function readK6(output: string): Printed {
-  const parts = matches(output, /BENCH (\{.*\})/).map((json) => JSON.parse(json) as Printed);
-  const [first] = parts as [Printed, ...Printed[]];
-  if (parts.length === 1) return first;
-  const total = (of: (part: Printed) => number): number => sum(parts.map(of));
-  return {
-    ...first,
-    requests: total(({ requests }) => requests),
-    rps: total(({ rps }) => rps),
-    errors: total(({ errors }) => errors),
-    cpuSeconds: total(({ cpuSeconds = NaN }) => cpuSeconds),
-  };
+  return JSON.parse(match(output, /FIGURES (\{.*\})/)) as Printed;
 }
 
 interface VegetaReport {
@@ -182,18 +163,12 @@ function sum(numbers: readonly number[]): number {
   return numbers.reduce((total, n) => total + n, 0);
 }
 
+/** Returns the first capture group; throws UserError if there is no match. */
 function match(output: string, pattern: RegExp): string {
-  return matches(output, pattern)[0] as string;
-}
-
-/** Returns the first capture group of every match; throws if there is no match. */
-function matches(output: string, pattern: RegExp): string[] {
-  const captures = [...output.matchAll(new RegExp(pattern, `${pattern.flags}g`))].map(
-    ([, text]) => text as string,
-  );
-  if (captures.length === 0)
+  const text = pattern.exec(output)?.[1];
+  if (text === undefined)
     throw new UserError(
       `a load generator printed nothing like ${pattern}: is it another version? ${lastLine(output)}`,
     );
-  return captures;
+  return text;
 }

@@ -43,16 +43,16 @@ export async function versionOf(
 }
 
 /**
- * Returns versions by tool name. @param influxd version reported by the running server; absent if there is none
+ * Returns versions by tool name.
  * @throws as versionOf
  */
 export async function toolVersions(
   binaries: Partial<Record<ToolName, string>>,
-  { influxd, signal }: { influxd?: string | undefined; signal?: AbortSignal } = {},
+  signal: AbortSignal,
 ): Promise<Record<string, string>> {
   const versions: Record<string, string> = {};
   for (const [tool, binary] of Object.entries(binaries)) {
-    const version = tool === 'influxd' ? influxd : await versionOf(tool, binary, signal);
+    const version = await versionOf(tool, binary, signal);
     if (version !== undefined) versions[tool] = version;
   }
   return versions;

@@ -8,7 +8,7 @@ import { UserError, inOneLine, printable } from '../../errors.ts';
 import { filesBelow } from '../../files.ts';
 import { check, type Form } from '../../form.ts';
 import { machineClock } from '../../machine/usage.ts';
-import { shippedConfigs } from '../../servers/config-files.ts';
+import { configsFolder } from '../../servers/config-files.ts';
 import { isLoopback } from '../../servers/ports.ts';
 import { bundledForNode } from '../../../bin/bundle.mjs';
 import type { Calls } from './agent.ts';
@@ -99,9 +99,9 @@ async function requireAway(name: string, address: string): Promise<void> {
 /** Needs only Node. Contains the shipped configs by path, in base64. */
 async function bundledAgent(): Promise<Buffer> {
   const shippedFiles: Record<string, string> = {};
-  for (const file of await filesBelow(shippedConfigs))
+  for (const file of await filesBelow(configsFolder))
     shippedFiles[path.join('server-configs', file)] = await readFile(
-      path.join(shippedConfigs, file),
+      path.join(configsFolder, file),
       'base64',
     );
   return Buffer.from(await bundledForNode(new URL('agent.ts', import.meta.url), { shippedFiles }));

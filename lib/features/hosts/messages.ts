@@ -5,7 +5,7 @@ import * as v from 'valibot';
 import {
   count,
   each,
-  figure,
+  nonNegative,
   flag,
   list,
   oneOf,
@@ -15,7 +15,7 @@ import {
   signed,
   text,
   texts,
-  whole,
+  integer,
   type Form,
 } from '../../form.ts';
 import { environmentForm } from '../../result/environment.ts';
@@ -57,12 +57,12 @@ function isHost(address: string): boolean {
   return isIPv4(address) && first > 0 && first < 224;
 }
 
-const port = whole(1, 65_535);
+const port = integer(1, 65_535);
 
-const body = { status: count, bytes: figure, hash: text, encoding: text };
+const body = { status: count, bytes: nonNegative, hash: text, encoding: text };
 const answer = open({
   ...body,
-  sdBytes: optional(figure),
+  sdBytes: optional(nonNegative),
   requests: optional(requestsForm),
   each: optional(list(open(body))),
   otherStatuses: optional(text),
@@ -71,21 +71,21 @@ const answer = open({
 });
 
 const coreSeconds = orNull(
-  open({ processes: figure, interrupts: figure, steal: figure, idle: figure }),
+  open({ processes: nonNegative, interrupts: nonNegative, steal: nonNegative, idle: nonNegative }),
 );
 const machine = open({
   server: coreSeconds,
   generator: coreSeconds,
-  loadAverage: figure,
+  loadAverage: nonNegative,
   // JSON leaves undefined out.
-  serverMhz: v.optional(orNull(figure)),
+  serverMhz: v.optional(orNull(nonNegative)),
 });
 const sample = open({
   atMs: signed,
-  cpuSeconds: figure,
-  waitedSeconds: figure,
-  rssBytes: figure,
-  quotaThrottledMs: figure,
+  cpuSeconds: nonNegative,
+  waitedSeconds: nonNegative,
+  rssBytes: nonNegative,
+  quotaThrottledMs: nonNegative,
   quotas: text,
   stopped: flag,
   machine: optional(machine),
@@ -97,10 +97,10 @@ export const answerForms = {
     address: v.pipe(text, v.check(isHost, 'has to be the IPv4 address of a host')),
     processors: open({
       cores: v.pipe(
-        list(open({ cpus: list(count), node: count, capacity: figure })),
+        list(open({ cpus: list(count), node: count, capacity: nonNegative })),
         v.minLength(1, 'has to have a core'),
       ),
-      quota: orNull(figure),
+      quota: orNull(nonNegative),
     }),
     environment: environmentForm,
     files: count,

@@ -9,7 +9,7 @@ import path from 'node:path';
 import { prefixed, messageOf, UserError, usageError } from '../../errors.ts';
 import { localRun } from '../../machine/locks.ts';
 import type { Processors } from '../../machine/processors.ts';
-import { limited } from '../../limited.ts';
+import { limited } from '../../signals.ts';
 import { machineClock } from '../../machine/usage.ts';
 import { folderFlags, ifThere, openFolder, readBytes, textOf } from '../../files.ts';
 import type { ServerHostFacts } from '../../result/environment.ts';

@@ -1,13 +1,13 @@
 // How a measurement of bakeoff's own points is described: tags, and fields with their units.
 
-export interface Measurement {
+export interface StoredMeasurement {
   measurement: string;
   tags: readonly string[];
   fields: Readonly<Record<string, { unit: string }>>;
 }
 
 /** A measurement that bakeoff writes: `of` takes a field's value from the row of a point. */
-export interface Written<Row> extends Measurement {
+export interface Written<Row> extends StoredMeasurement {
   fields: Readonly<Record<string, Field<Row>>>;
 }
 

@@ -1,6 +1,6 @@
 // Which database a run has, by its flags.
 import { join } from 'node:path';
-import { oneOf, type Flag } from '../../cli/arguments.ts';
+import { oneOfNames, type Flag } from '../../cli/arguments.ts';
 import { usageError } from '../../errors.ts';
 import { requireSpace } from '../../files.ts';
 import { parseInfluxUrl } from '../../influx/address.ts';
@@ -27,7 +27,7 @@ export const influxdbFolder = join(bakeoffFolder, 'influxdb');
 
 /** Returns the database at --influx, or a local one; undefined with --store none. Throws UserError (exit code 2). */
 export function plannedDatabase(flags: ReadonlyMap<string, string>): PlannedSink | undefined {
-  const where = oneOf(['influx', 'none'])('--store', flags.get('store') ?? 'influx');
+  const where = oneOfNames(['influx', 'none'])('--store', flags.get('store') ?? 'influx');
   const url = flags.get('influx');
   if (where === 'none') {
     if (url !== undefined)

@@ -6,7 +6,7 @@ import { messageOf } from '../../errors.ts';
 import { textOf } from '../../files.ts';
 import { whole } from '../../format.ts';
 import { InfluxError, linesPerRequest } from '../../influx/client.ts';
-import { failedWritesIn } from '../../influx/k6-output.ts';
+import { failedWritesIn } from '../../influx/address.ts';
 import { quoteIdentifier, quoteString } from '../../influx/line-protocol.ts';
 import { k6Files } from '../../k6/load-plan.ts';
 import { present } from '../../present.ts';

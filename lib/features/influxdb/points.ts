@@ -12,7 +12,7 @@ import type { ServerSample } from '../../servers/usage.ts';
 import type { ServerFigures } from '../../result/server-metrics.ts';
 import { line, toNanoseconds } from '../../influx/line-protocol.ts';
 import { benchComparison } from './comparison-points.ts';
-import type { Measurement, Written } from './fields.ts';
+import type { StoredMeasurement, Written } from './fields.ts';
 import { benchBucket, benchPhase } from './phase-points.ts';
 import { benchRound, serverCpu, serverRss, type RoundRow } from './round-points.ts';
 import {
@@ -27,9 +27,9 @@ import {
 } from './schema.ts';
 import { intervalOf } from './shared-fields.ts';
 
-type Tags<M extends Measurement> = Readonly<Record<M['tags'][number], string | undefined>>;
+type Tags<M extends StoredMeasurement> = Readonly<Record<M['tags'][number], string | undefined>>;
 
-function pointOf<M extends Measurement, Row>(
+function pointOf<M extends StoredMeasurement, Row>(
   measurement: M & Written<Row>,
   tags: Tags<NoInfer<M>>,
   row: NoInfer<Row>,
@@ -74,14 +74,14 @@ export function roundPoint(
 /** Returns a function that makes points. `place` is their order, in nanoseconds after the run's start. */
 function pointsAt({ run, scenario, startedAt }: Pick<Result, 'run' | 'scenario' | 'startedAt'>) {
   const start = toNanoseconds(startedAt);
-  return <M extends Measurement, Row>(
+  return <M extends StoredMeasurement, Row>(
     measurement: M & Written<Row>,
     place: number,
     tags: Omit<Tags<NoInfer<M>>, 'run' | 'scenario'>,
     row: NoInfer<Row>,
   ) =>
     pointOf(
-      measurement as Measurement & Written<Row>,
+      measurement as StoredMeasurement & Written<Row>,
       { run, scenario, ...tags },
       row,
       start + BigInt(place),

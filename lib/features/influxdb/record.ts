@@ -1,7 +1,7 @@
 // Reads the points in k6's record (`--out json`), as k6 sends them to the database.
 import { createReadStream } from 'node:fs';
 import { createInterface } from 'node:readline';
-import { tagsAsFields } from '../../influx/k6-output.ts';
+import { tagsAsFields } from '../../influx/address.ts';
 import { line } from '../../influx/line-protocol.ts';
 
 /** Numbers of points by name. */

@@ -6,7 +6,7 @@ import { wholeRounds } from '../../analysis/phases.ts';
 import type { PageSum } from '../../analysis/pages.ts';
 import { effect } from '../../format.ts';
 import type { Comparison, Result, VariantResult } from '../../result/result.ts';
-import { written, type Measurement } from './fields.ts';
+import { written, type StoredMeasurement } from './fields.ts';
 import { benchRound, serverCpu, serverRss } from './round-points.ts';
 import { benchComparison } from './comparison-points.ts';
 import { benchBucket, benchPhase } from './phase-points.ts';
@@ -25,7 +25,7 @@ const sampleTags = [
 ] as const;
 
 /** k6's samples: a measurement per metric of xk6-loadgen/metrics.json, with the field `value`. */
-export const loadgenMeasurements: readonly Measurement[] = metrics.map((metric) => ({
+export const loadgenMeasurements: readonly StoredMeasurement[] = metrics.map((metric) => ({
   measurement: metric.name,
   tags: [...sampleTags, ...metric.tags],
   fields: { value: { unit: metric.unit } },
@@ -192,7 +192,7 @@ export const benchRun = written<RunRow>()({
 });
 
 /** Everything that bakeoff's dashboards may ask for. */
-export const measurements: readonly Measurement[] = [
+export const measurements: readonly StoredMeasurement[] = [
   ...loadgenMeasurements,
   serverCpu,
   serverRss,

@@ -14,13 +14,13 @@ import {
   orAbsent,
   text,
   trueOrAbsent,
-  whole,
+  integer,
 } from '../../form.ts';
 import { counts } from '../../format.ts';
 import { repeated } from '../../present.ts';
 import type { Overlay, LoadProfile, ServerName } from '../../scenario/model.ts';
 import { isHttp2 } from '../../scenario/load.ts';
-import { shippedConfigs } from '../../servers/config-files.ts';
+import { configsFolder } from '../../servers/config-files.ts';
 import type { Build, Listen } from '../../servers/index.ts';
 import type { Change, Facts } from '../../servers/own/changes.ts';
 import { atLeast } from '../../setup/machine.ts';
@@ -35,8 +35,8 @@ const contexts: Record<ServerName, readonly string[]> = {
 const where = closed({
   ...each(['tls', 'proxied', 'static', 'logs', 'acceptsGzip', 'sendsBody'], orAbsent(trueOrAbsent)),
   http2: orAbsent(flag),
-  workers: orAbsent(whole(2, 1024)),
-  bodyBytes: orAbsent(whole(1, 1e9)),
+  workers: orAbsent(integer(2, 1024)),
+  bodyBytes: orAbsent(integer(1, 1e9)),
   ...each(['build', 'never'], orAbsent(text)),
 });
 
@@ -67,7 +67,7 @@ function knobForm(server: ServerName) {
 
 /** Reads the knobs of a server, in the file's order. Throws Error with file and field. */
 export function readKnobs(server: ServerName): Knob[] {
-  const file = path.join(shippedConfigs, 'knobs', `${server}.yaml`);
+  const file = path.join(configsFolder, 'knobs', `${server}.yaml`);
   return checkKnobs(server, parse(readFileSync(file, 'utf8')), file);
 }
 

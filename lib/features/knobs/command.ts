@@ -3,8 +3,8 @@ import { usageError, UserError, unknownWord } from '../../errors.ts';
 import { askedFlags, readAsked } from '../../cli/asked.ts';
 import { getTools, runPlan, takeMachine, withRun } from '../../cli/run.ts';
 import { rateFlags, readRunOptions, runFlags, type RunOptions } from '../../cli/run-options.ts';
-import { print, printJson, report, say, terminalOf } from '../../cli/run-output.ts';
-import { sidesOf, type Side } from '../../cli/side-loads.ts';
+import { print, printJson, reportRun, say, terminalOf } from '../../cli/run-output.ts';
+import { sidesWithLoads, type Side } from '../../cli/side-loads.ts';
 import { namesOf, readSource, type Source } from '../../cli/sides.ts';
 import {
   onlyArgument,
@@ -36,7 +36,7 @@ import {
   aroundLines,
   knobsJson,
   lookLines,
-  namesIn,
+  candidateNames,
   trialLines,
   verifiedLines,
   type Verified,
@@ -115,7 +115,7 @@ export async function knobsCommand(args: readonly string[]): Promise<number> {
       runPlan(storing, plan, { ...options, examined }, ['fewer --knobs']);
     const first = await measure(firstPlan, 'decided');
     const looked = ranked([...trial.changed.keys()], first.result);
-    await report(first, options, lookLines(first.result, looked, trial, options));
+    await reportRun(first, options, lookLines(first.result, looked, trial, options));
     const closer = await lookCloser(looked, trial, measure, options);
     const effects = ranked([...trial.changed.keys()], first.result, closer);
     const verified = await verifyTogether(effects, trial, measure, options);
@@ -139,13 +139,13 @@ async function lookCloser(
 ): Promise<Result | undefined> {
   const close = worthACloserLook(looked, mostCloser);
   if (close.length === 0) return undefined;
-  say(options, ['', `A closer look at ${namesIn(close)}:`]);
+  say(options, ['', `A closer look at ${candidateNames(close)}:`]);
   const changed = close.map((candidate) => trial.changed.get(candidate) as Tested);
   const outcome = await measure(
     trial.plan('knobs-closer', 'A closer look at knobs on', changed, lookSeconds.closer),
   );
   const { result } = outcome;
-  await report(outcome, options, lookLines(result, ranked(close, result), trial, options));
+  await reportRun(outcome, options, lookLines(result, ranked(close, result), trial, options));
   return result;
 }
 
@@ -174,7 +174,7 @@ async function verifyTogether(
   );
   const { result } = outcome;
   const verified = verifiedLines(result, chosen, effects, trial.asItIs.given);
-  await report(outcome, options, [
+  await reportRun(outcome, options, [
     ...wrapLines(
       [...aroundLines(result), ...verified, ...scopeLines(result)],
       terminalOf(options).width,
@@ -209,7 +209,7 @@ async function readKnobsAsked(
 ): Promise<KnobsAsked> {
   const source: Source = { kind: 'config', config };
   const sides = [{ name: namesOf([{ source }])[0] as string, given, source }];
-  const [side] = sidesOf(sides, await readAsked(parsed, sides), cores) as [Side];
+  const [side] = sidesWithLoads(sides, await readAsked(parsed, sides), cores) as [Side];
   // Knobs of listen lines are laid over those of TCP.
   if (side.load.protocol === 'h3')
     throw usageError(`${side.load.command}: knobs are tried over HTTP/1.1 and HTTP/2 only`);

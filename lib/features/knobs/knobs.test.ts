@@ -20,7 +20,7 @@ import {
   worthACloserLook,
   planOf,
 } from './ranking.ts';
-import { textOf } from '../../report/table.ts';
+import { cellText } from '../../report/table.ts';
 import type { Comparison, Result, Verdict } from '../../result/result.ts';
 import type { ServerName } from '../../scenario/model.ts';
 import { wrk } from '../../scenario/load/generators.ts';
@@ -375,7 +375,7 @@ it('the ranking is a table with a row per candidate', () => {
   const same = result(...others, ['cache', 1, 'same']);
   const { columns, rows } = rankingTable(ranked(all, same), same);
   expect(columns.map(({ title }) => title).join()).toBe('knob,requests/s,CPU/request,p99,here');
-  expect(rows.map((row) => [0, 1, 4].map((index) => textOf(row[index] ?? '')))).toEqual([
+  expect(rows.map((row) => [0, 1, 4].map((index) => cellText(row[index] ?? '')))).toEqual([
     ['log', '+10 % [8, 12]', 'helps'],
     expect.any(Array),
     ['etag', '+1.0 % [−1.0, 3.0]', 'undecided ±2.0 %'],

@@ -59,7 +59,7 @@ export function lookLines(
   ];
 }
 
-export const namesIn = (chosen: readonly Candidate[]): string =>
+export const candidateNames = (chosen: readonly Candidate[]): string =>
   enumeration(chosen.map(({ name }) => name));
 
 /** The verdict on all that help together; none without a comparison. */
@@ -71,7 +71,7 @@ export function verifiedLines(
 ): string[] {
   if (comparison === undefined) return [];
   const { verdict, why } = comparison;
-  const names = namesIn(chosen);
+  const names = candidateNames(chosen);
   if (verdict === 'none') return [`${names}: not verified, ${why}.`];
   const expected =
     chosen.length < 2

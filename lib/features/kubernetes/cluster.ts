@@ -5,17 +5,17 @@ import { RoundFailure } from '../../runner/failures.ts';
 import type { RunGroup, VariantRound } from '../../runner/plan.ts';
 import type { ClusterObject, Kubectl } from './kubectl.ts';
 import {
-  cpuSecondsOf,
+  podCpuSeconds,
   loaded,
   startSeconds,
   type ClusterOptions,
-  type StartedServer,
+  type StartedPod,
 } from './load.ts';
 import { labelsOf, runId, scriptManifest, serverManifests } from './manifests.ts';
-import { patienceMs, requireMade, troubleIn, waitFor } from './wait.ts';
+import { podPatienceMs, requireMade, troubleIn, waitFor } from './wait.ts';
 
 /** Throws UserError without a cluster or an operator, or while another run or load is there. */
-export async function requireIdle(kubectl: Kubectl): Promise<void> {
+export async function requireIdleCluster(kubectl: Kubectl): Promise<void> {
   const busy = (await kubectl.list('testruns.k6.io,deployments.apps')).find(
     ({ kind, metadata, status }) =>
       kind === 'TestRun'
@@ -47,8 +47,8 @@ export async function openCluster(options: ClusterOptions) {
     isThere = true;
     let servers = await startServers(options, 1);
     const { node } = servers;
-    const [first] = servers.all as [StartedServer];
-    const cpuIsKnown = (await cpuSecondsOf(kubectl, first.pod)) !== null;
+    const [first] = servers.all as [StartedPod];
+    const cpuIsKnown = (await podCpuSeconds(kubectl, first.pod)) !== null;
     // This user may not be allowed to read it.
     const seen = await kubectl.get('nodes', node ?? '').catch(() => undefined);
     const { kernelVersion, osImage, architecture } = seen?.status?.nodeInfo ?? {};
@@ -69,7 +69,7 @@ export async function openCluster(options: ClusterOptions) {
         const { name } = planned.variant;
         // By name: a round may have a load of its own, such as another warm-up.
         const place = variants.findIndex(({ variant: { name } }) => name === planned.variant.name);
-        const server = servers.all[place] as StartedServer;
+        const server = servers.all[place] as StartedPod;
         const outcome = await loaded(options, planned, server, attempt).catch((error: unknown) => {
           if (error instanceof RoundFailure && !error.message.startsWith(`${name}: `))
             error.message = `${name}: ${error.message}`;
@@ -101,7 +101,7 @@ async function startServers(options: ClusterOptions, round: number, before?: str
         metadata.annotations?.['bakeoff/round'] === String(round) &&
         metadata.deletionTimestamp === undefined,
     );
-    const isLate = waitedMs > patienceMs;
+    const isLate = waitedMs > podPatienceMs;
     const trouble = troubleIn(pods, isLate ? before : undefined);
     const ready = pods.filter(({ status }) =>
       status?.conditions?.some(({ type, status: is }) => type === 'Ready' && is === 'True'),
@@ -117,7 +117,7 @@ async function startServers(options: ClusterOptions, round: number, before?: str
   };
   const running = await waitFor(options, 'the servers do not run', startSeconds, look);
   return {
-    all: running.map(({ metadata, status }, index): StartedServer => ({
+    all: running.map(({ metadata, status }, index): StartedPod => ({
       pod: metadata.name,
       origin: (all[index] as (typeof all)[number]).originAt(status?.podIP),
     })),

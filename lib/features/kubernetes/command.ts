@@ -36,7 +36,7 @@ import {
 import packageJson from '../../../package.json' with { type: 'json' };
 import { rmdir } from 'node:fs/promises';
 import { underSignals } from '../../signals.ts';
-import { openCluster, requireIdle } from './cluster.ts';
+import { openCluster, requireIdleCluster } from './cluster.ts';
 import { findKubectl, type Kubectl } from './kubectl.ts';
 import type { ClusterOptions } from './load.ts';
 import { readEnvironment } from '../../machine/cores.ts';
@@ -53,7 +53,13 @@ import {
 import { runRounds, type RunOutcome } from '../../runner/run.ts';
 import { settleSink } from '../../runner/sink.ts';
 import type { Variant } from '../../scenario/model.ts';
-import { createRunProgress, headingOf, progressEvents, report, say } from '../../cli/run-output.ts';
+import {
+  createRunProgress,
+  headingOf,
+  progressEvents,
+  reportRun,
+  say,
+} from '../../cli/run-output.ts';
 
 const applyFlags = {
   'influx-here': {
@@ -260,7 +266,7 @@ async function applied(what: Applied, options: RunOptions): Promise<number> {
     'removing what was applied; again to end at once, which leaves it there',
     async (signal) => {
       const kubectl = await findKubectl(what.clusterRun.namespace);
-      await requireIdle(kubectl);
+      await requireIdleCluster(kubectl);
       const url = await localUrl(kubectl, what);
       const influx = parseInfluxUrl(url, influxToken(process.env));
       const sink = await openSink(url, what, signal);
@@ -376,5 +382,5 @@ async function measured(
     progress.clear();
     await cluster.close();
   }
-  return report({ ...outcome, folder }, options);
+  return reportRun({ ...outcome, folder }, options);
 }

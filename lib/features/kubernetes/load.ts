@@ -10,7 +10,7 @@ import type { LoadResult } from '../../result/load-result.ts';
 import type { Phase } from '../../result/result.ts';
 import { otherBodiesOf } from '../../runner/bodies.ts';
 import { expectedOf } from '../../runner/k6-plan.ts';
-import { perRequestOf } from '../../runner/observers/per-request.ts';
+import { perRequestFigures } from '../../runner/observers/per-request.ts';
 import { RoundFailure } from '../../runner/failures.ts';
 import {
   type Attempt,
@@ -31,7 +31,7 @@ import {
   type Kubectl,
 } from './kubectl.ts';
 import { imageVersions, labelsOf, loadManifests, type ClusterRun } from './manifests.ts';
-import { patienceMs, requireMade, troubleIn, underWay, waitFor } from './wait.ts';
+import { podPatienceMs, requireMade, troubleIn, underWay, waitFor } from './wait.ts';
 
 export interface ClusterOptions {
   kubectl: Kubectl;
@@ -45,7 +45,7 @@ export interface ClusterOptions {
   say(line: string): void;
 }
 
-export interface StartedServer {
+export interface StartedPod {
   pod: string;
   /** Uses the pod's address, because DNS may still return the previous round's pod. */
   origin: string;
@@ -66,7 +66,7 @@ const endSeconds = 60;
 const databaseMs = 30_000;
 
 /** CPU seconds of a pod's server so far, by its control group; null if they cannot be read. */
-export async function cpuSecondsOf(kubectl: Kubectl, pod: string): Promise<number | null> {
+export async function podCpuSeconds(kubectl: Kubectl, pod: string): Promise<number | null> {
   const stat = await kubectl.exec(pod, 'cat', '/sys/fs/cgroup/cpu.stat');
   const [, micros] = /^usage_usec (\d+)$/m.exec(stat) ?? [];
   return micros === undefined ? null : Number(micros) / 1e6;
@@ -75,9 +75,9 @@ export async function cpuSecondsOf(kubectl: Kubectl, pod: string): Promise<numbe
 /** Call it while the server is idle. The returned function gives the CPU seconds that it has used since; null if they are not known. */
 async function watchCpu(kubectl: Kubectl, pod: string): Promise<() => Promise<number | null>> {
   // A reading is a process in the control group, whose own CPU time two of them tell.
-  const [first, begin] = [await cpuSecondsOf(kubectl, pod), await cpuSecondsOf(kubectl, pod)];
+  const [first, begin] = [await podCpuSeconds(kubectl, pod), await podCpuSeconds(kubectl, pod)];
   return async () => {
-    const end = await cpuSecondsOf(kubectl, pod);
+    const end = await podCpuSeconds(kubectl, pod);
     if (first === null || begin === null || end === null) return null;
     return Math.max(0, end - begin - (begin - first));
   };
@@ -90,7 +90,7 @@ async function watchCpu(kubectl: Kubectl, pod: string): Promise<() => Promise<nu
 export async function loaded(
   options: ClusterOptions,
   planned: PlannedVariant,
-  server: StartedServer,
+  server: StartedPod,
   { round, onLoad }: Attempt,
 ): Promise<VariantRound> {
   const { kubectl, clusterRun } = options;
@@ -124,7 +124,7 @@ export async function loaded(
       throw new UserError(
         `k6-operator would not run the load of ${variant.name} (its stage is error): its log may say why`,
       );
-    if (waitedMs > patienceMs && trouble === undefined) await requireMade(kubectl, [name], pods);
+    if (waitedMs > podPatienceMs && trouble === undefined) await requireMade(kubectl, [name], pods);
     if (stage === 'started' || stage === 'stopped') return trouble ?? underWay;
     const isDue = stage === undefined || (stage === 'created' && areAll('Running'));
     dueSinceMs = isDue ? (dueSinceMs ?? waitedMs) : undefined;
@@ -169,7 +169,7 @@ function partOfCpu(cpuSeconds: number | null, results: readonly LoadResult[], ph
 async function outcomeOf(
   { kubectl, clusterRun, influx, plan, sink }: ClusterOptions,
   planned: PlannedVariant,
-  startedServer: StartedServer,
+  startedServer: StartedPod,
   { plan: loadPlan, round, labels, cpuSeconds }: Loaded,
 ): Promise<VariantRound> {
   const { variant, load, page } = planned;
@@ -199,7 +199,7 @@ async function outcomeOf(
       serverCpuSeconds: partOfCpu(cpuSeconds, merged, mergedPhase),
       serverRssBytes: null,
       idleCpuShare: null,
-      perRequest: perRequestOf([mergedPhase]),
+      perRequest: perRequestFigures([mergedPhase]),
       generatorCpuSeconds: result.cpuSeconds,
       noise: null,
       network: null,
@@ -239,7 +239,7 @@ async function outcomeOf(
 async function requireSameServer(
   kubectl: Kubectl,
   labels: Readonly<Record<string, string>>,
-  { pod }: StartedServer,
+  { pod }: StartedPod,
 ): Promise<void> {
   const pods = await kubectl.list('pods', labels);
   const same = pods.find(({ metadata }) => metadata.name === pod);

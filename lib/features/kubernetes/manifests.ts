@@ -27,8 +27,7 @@ import { certificateArgs } from '../../servers/certificate.ts';
 import { copyDocroot } from '../../servers/docroot.ts';
 import { serverKinds, workersFor } from '../../servers/index.ts';
 import { filesNeeded } from '../../servers/rights.ts';
-import { database, type Influx } from '../../influx/address.ts';
-import { ownOutput } from '../../influx/k6-output.ts';
+import { database, type Influx, ownOutput } from '../../influx/address.ts';
 import {
   ofGenerators,
   ofOtherRuns,

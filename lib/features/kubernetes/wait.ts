@@ -12,7 +12,7 @@ import {
 
 const pollMs = 1000;
 /** Problems that last longer are printed; kubectl may fail so long. */
-export const patienceMs = 20_000;
+export const podPatienceMs = 20_000;
 /** A slow but normal step, which is not printed. */
 export const underWay = 'it is under way';
 
@@ -71,7 +71,7 @@ export async function waitFor<T>(
     const seen = await look(performance.now() - beganAtMs).catch((error: unknown) => {
       failingSinceMs = Math.min(failingSinceMs, performance.now());
       // An answer that is missing now may come in a moment.
-      if (!(error instanceof KubectlError) || performance.now() - failingSinceMs > patienceMs)
+      if (!(error instanceof KubectlError) || performance.now() - failingSinceMs > podPatienceMs)
         throw error;
       return undefined;
     });
@@ -82,7 +82,7 @@ export async function waitFor<T>(
     if (waitedMs > 1000 * seconds)
       throw new UserError(`${otherwise} after ${duration(seconds)}: ${missing}`);
     if (missing !== last) [last, lastSinceMs, isTold] = [missing, waitedMs, false];
-    if (waitedMs - lastSinceMs > patienceMs && !isTold && missing !== underWay) {
+    if (waitedMs - lastSinceMs > podPatienceMs && !isTold && missing !== underWay) {
       say(`waiting: ${printable(missing)}`);
       isTold = true;
     }

@@ -8,7 +8,7 @@ import {
 } from '../../analysis/statistics.ts';
 import { isTooWide } from '../../format.ts';
 import { present } from '../../present.ts';
-import { roundPoints } from '../../report/round-points.ts';
+import { pointsByRound } from '../../report/metric-words.ts';
 import type { Figure } from '../../report/html/page.ts';
 import { rightColumn, tableOf } from '../../report/table.ts';
 import type { Result } from '../../result/result.ts';
@@ -28,7 +28,7 @@ const linkNumbers: { title: string; of: (link: NetworkSpec) => number }[] = [
 
 /** Two or more series by the one number of their links that differs. Intervals of fewer rounds are too wide. */
 export function linkFigures(result: Result): Figure[] {
-  const { axis, text, points } = roundPoints(result);
+  const { axis, text, points } = pointsByRound(result);
   const measured = result.variants.flatMap(({ name: variant, series: name, network }) => {
     if (name === undefined || network === null) return [];
     const values = points.filter((point) => point.name === variant).map(({ value }) => value);

@@ -15,7 +15,7 @@ import type { MeasuredVariant } from '../../analysis/verdict.ts';
 import { figuresOf } from '../../report/charts.ts';
 import { headingLines, resultHeading } from '../../report/heading.ts';
 import { variantTable } from '../../report/run-tables.ts';
-import { terminalTable, textOf, type Table } from '../../report/table.ts';
+import { terminalTable, cellText, type Table } from '../../report/table.ts';
 import { terminalReport } from '../../report/texts.ts';
 import type { Result } from '../../result/result.ts';
 import type { NetworkSpec } from '../../scenario/model.ts';
@@ -139,7 +139,7 @@ test('a curve over a link parameter has median and interval of each variant', ()
   const [figure] = figures(untuned, ...four);
   expect(figure?.title).toBe('requests/s by packets lost');
   const [table] = figure?.tables ?? [];
-  expect(table?.rows.map((row) => row.map(textOf))).toEqual([
+  expect(table?.rows.map((row) => row.map(cellText))).toEqual([
     ['0', '1,001 [996.00, 1,006]', '900.90 [896.40, 904.96]'],
     ['1', '400.40 [398.40, 402.20]', '500.50 [498.00, 502.76]'],
   ]);

@@ -5,7 +5,7 @@ import { makeFolder } from '../../files.ts';
 import { writeForUser, writeWhole } from '../../writing.ts';
 import { counts } from '../../format.ts';
 import type { Result } from '../../result/result.ts';
-import { historyParts } from './history-parts.ts';
+import { historyParts } from './history.ts';
 import { isPage } from '../../report/html/page.ts';
 import { runPage } from '../../report/html/run-page.ts';
 import { terminal, terminalTable } from '../../report/table.ts';

@@ -1,9 +1,8 @@
 // A comparison over several runs: the part between boots, and an interval that holds for it.
 import { expect, test } from 'vitest';
-import { effectsOf, pooled, type KeptEffect } from './history.ts';
+import { effectsOf, historyParts, type KeptEffect, pooled } from './history.ts';
 import { uniform } from '../../random.ts';
-import { historyParts } from './history-parts.ts';
-import { textOf } from '../../report/table.ts';
+import { cellText } from '../../report/table.ts';
 import { frequency, normal } from '../../../test/fixtures/random.ts';
 import { openFileCache, result, workers } from '../../../test/fixtures/result.ts';
 
@@ -76,7 +75,7 @@ test('the table has each run with its boot, and what boots differ by below it', 
   const [part, ...others] = historyParts(results);
   expect(others).toEqual([]);
   expect(part?.title).toBe('open-file-cache against workers, requests/s:');
-  expect(part?.tables[0]?.rows.map((row) => row.slice(0, 3).map(textOf))).toEqual([
+  expect(part?.tables[0]?.rows.map((row) => row.slice(0, 3).map(cellText))).toEqual([
     ['first', '1', '4'],
     ['second', '1', '4'],
     ['third', '2', '4'],

@@ -13,6 +13,8 @@ import {
   variance,
   type RatioInterval,
 } from '../../analysis/statistics.ts';
+import { effect, percent, whole } from '../../format.ts';
+import { leftColumn, type Part, rightColumn, tableOf } from '../../report/table.ts';
 
 /** A run's comparison of two variants. */
 export interface KeptEffect {
@@ -118,4 +120,31 @@ export function ofRun({ roundRatios }: KeptEffect): RatioInterval {
     roundRatios.map(() => 1),
     roundRatios,
   );
+}
+
+/** A part for each pair of variants that was compared. @param results of one scenario, the oldest first */
+export function historyParts(results: readonly Result[]): Part[] {
+  return [...effectsOf(results)].map(([what, effects]) => {
+    const boots = [...new Set(effects.map(({ boot }) => boot))];
+    const table = tableOf(effects, [
+      leftColumn('run', ({ run }) => run),
+      rightColumn('boot', ({ boot }) => whole(boots.indexOf(boot) + 1)),
+      rightColumn('rounds', ({ roundRatios }) => whole(roundRatios.length)),
+      rightColumn('effect', (keptEffect) => {
+        const { ratio, interval } = ofRun(keptEffect);
+        return effect(ratio, interval);
+      }),
+    ]);
+    return { title: `${what}:`, tables: [table], below: [pooledLine(effects)] };
+  });
+}
+
+function pooledLine(effects: readonly KeptEffect[]): string {
+  if (effects.length < 2)
+    return 'One run: what differs between boots of this machine is in no interval.';
+  const { ratio, interval, between, unit, units } = pooled(effects);
+  const mean = `Over ${units} ${unit}s: ${effect(ratio, interval)}`;
+  const spread = `${unit}s differ by ±${percent(between)} (standard deviation) beyond what their rounds differ by`;
+  if (unit === 'boot') return `${mean}; ${spread}.`;
+  return `${mean}; ${spread}. All are of one boot: what differs between boots is in no interval.`;
 }

@@ -14,8 +14,7 @@ import type { Group, Plan } from '../../runner/plan.ts';
 import { estimatedSeconds } from '../../runner/times.ts';
 import { findScenario } from '../../cli/find-scenario.ts';
 import type { Scenario, Within } from '../../scenario/model.ts';
-import { search } from './feature.ts';
-import { readRates, readWithin } from './flags.ts';
+import { readRates, readWithin, search } from './feature.ts';
 import { searchStarts } from './search.ts';
 
 const cached = await findScenario('nginx-open-file-cache');

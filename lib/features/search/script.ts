@@ -1,7 +1,7 @@
 // The k6 script of a search, in place of lib/k6/main.ts: repeats the load plan's phase, each time at the rates to try.
 import loadgen from 'k6/x/loadgen';
 import { responsesNeeded } from '../../analysis/latency.ts';
-import { phases, plan, runPlan, tell } from '../../k6/given-plan.ts';
+import { phases, plan, runGivenPlan, tell } from '../../k6/given-plan.ts';
 import { phaseBeginsLine, type AlternateOptions, type SideOptions } from '../../k6/load-plan.ts';
 import type { LoadResult } from '../../result/load-result.ts';
 import { mostSteps, searchSides, type SearchPlan } from './rate-search.ts';
@@ -19,7 +19,7 @@ const { within, from, expected, stepSeconds } = plan.steps as SearchPlan;
 const phase = phases[0] as AlternateOptions;
 
 export default function makeLoad(): void {
-  runPlan(() => searchSides(from, within, loadStep, tell));
+  runGivenPlan(() => searchSides(from, within, loadStep, tell));
 }
 
 function loadStep(rates: readonly number[], step: number): LoadResult[] {

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { beforeEach, expect, test, vi } from 'vitest';
 import { askedFlags, readAsked } from '../../cli/asked.ts';
 import { compareCommand } from '../../cli/compare.ts';
-import { sidesOf } from '../../cli/side-loads.ts';
+import { sidesWithLoads } from '../../cli/side-loads.ts';
 import { readSides } from '../../cli/sides.ts';
 import { readArguments } from '../../cli/arguments.ts';
 import { sharedFolder } from '../../../test/fixtures/new-folder.ts';
@@ -34,7 +34,7 @@ test.each([
 async function firstSide(...args: string[]) {
   const given = await readSides(['http://localhost:1/', 'http://localhost:2/']);
   const asked = await readAsked(readArguments(args, askedFlags), given);
-  return sidesOf(given, asked, { generatorCpus: [0] })[0];
+  return sidesWithLoads(given, asked, { generatorCpus: [0] })[0];
 }
 
 test('the check before the load gets the name of a HAR, and --accept-differences', async () => {

@@ -1,5 +1,5 @@
 // Requests that were recorded: access logs, a browser's HAR, targets of vegeta (docs/compare.md).
-import { oneOf, type Arguments, type Flag } from '../../cli/arguments.ts';
+import { oneOfNames, type Arguments, type Flag } from '../../cli/arguments.ts';
 import type { Given } from '../../cli/sides.ts';
 import type { Feature } from '../../feature.ts';
 import type { AskedRequests } from '../../scenario/pages.ts';
@@ -61,7 +61,7 @@ async function recordedRequests(
 }
 
 async function readRecorded({ flags, lists, read }: Arguments, sides: readonly Given[]) {
-  const methods = read('methods', oneOf(['all'])) ?? 'safe';
+  const methods = read('methods', oneOfNames(['all'])) ?? 'safe';
   const host = flags.get('site')?.toLowerCase();
   const [har, targets, log] = [flags.get('har'), flags.get('targets'), lists.get('log')];
   if (har !== undefined) return (await import('./lists.ts')).readHar(har, methods, host);

@@ -85,7 +85,7 @@ const harEntry = form.open({
       form.open({ text: form.orAbsent(form.text), encoding: form.orAbsent(form.text) }),
     ),
   }),
-  response: form.orAbsent(form.open({ status: form.orAbsent(form.figure) })),
+  response: form.orAbsent(form.open({ status: form.orAbsent(form.nonNegative) })),
 });
 
 /** Returns the request of an entry, or why it is left out. */

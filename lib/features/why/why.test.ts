@@ -11,7 +11,7 @@ import { lookAfterRounds } from './after-rounds.ts';
 import { expectedLook, isAsked } from './length.ts';
 import { why } from './feature.ts';
 import { flameGraph } from './flame.ts';
-import { textOf } from '../../report/table.ts';
+import { cellText } from '../../report/table.ts';
 import { countsIn, placeOf } from './perf-output.ts';
 import { findScenario } from '../../cli/find-scenario.ts';
 import type { RunContext } from '../../runner/plan.ts';
@@ -283,7 +283,7 @@ it('is below the table that it explains', async () => {
 
 it('the tables show each part, the difference and the sum', () => {
   const [part] = whyPart(looked(plain, { calls: { writev: 1 }, cpu: { writev: 5, libc: 12 } }));
-  const rows = part?.tables[1]?.rows.map((cells) => cells.map(textOf));
+  const rows = part?.tables[1]?.rows.map((cells) => cells.map(cellText));
   expect(rows).toEqual([
     ['writev', '6.0', '5.0', expect.stringMatching(/^−1\.00 ± 0\.4/)],
     ['openat', '2.0', '', '−2.00 ± 0.10'],

@@ -7,7 +7,7 @@ import {
   scenarioPart,
   type ArticleRun,
 } from '../article.ts';
-import { html, list, nothing, page, partHtml, tableHtml, type Html } from './page.ts';
+import { html, listHtml, nothing, page, partHtml, tableHtml, type Html } from './page.ts';
 
 /** The whole page. */
 export function articlePage(run: ArticleRun): Promise<string> {
@@ -26,7 +26,7 @@ ${[...run.results.values()].map(
 function detailsHtml(result: Result): Html[] {
   return scenarioDetails(result).map(
     ({ title, tables, below }) =>
-      html`<details><summary>${title.replace(/:$/, '')}</summary><div class="side-by-side">${tables.map((table) => tableHtml(table))}</div>${list(below, 'footnotes')}</details>
+      html`<details><summary>${title.replace(/:$/, '')}</summary><div class="side-by-side">${tables.map((table) => tableHtml(table))}</div>${listHtml(below, 'footnotes')}</details>
 `,
   );
 }

@@ -8,7 +8,7 @@ import type { Result } from '../../result/result.ts';
 import { answersOfRun } from '../differences.ts';
 import { html, nothing, paragraphs, tableHtml, type Html } from './page.ts';
 
-export type ComposedConfig = ReturnType<typeof readConfigs>[number];
+export type KeptConfig = ReturnType<typeof readConfigs>[number];
 
 /** The text of a file inside the run's folder; empty if it cannot be read. */
 export function textIn(folder: string, ...path: string[]): string[] {
@@ -29,11 +29,7 @@ export function readConfigs(folder: string, { variants }: Result) {
 }
 
 /** Settings that only one of a config and its baseline has; undefined without a baseline of the same server. */
-function changeOf(
-  { variant, text }: ComposedConfig,
-  result: Result,
-  configs: readonly ComposedConfig[],
-) {
+function changeOf({ variant, text }: KeptConfig, result: Result, configs: readonly KeptConfig[]) {
   const serverOf = (name: string) => variantOf(result, name)?.server?.name;
   const comparison = result.comparisons.find(
     (pair) => pair.variant === variant && serverOf(pair.baseline) === serverOf(variant),
@@ -55,7 +51,7 @@ const mostNames = 2;
 /** The names of the settings that differ from the baseline's, without values, which may be secret; none if many. */
 export function changedSettings(
   result: Result,
-  configs: readonly ComposedConfig[],
+  configs: readonly KeptConfig[],
   variant: string,
 ): string[] {
   const ofVariant = configs.filter((config) => config.variant === variant);
@@ -70,11 +66,7 @@ export function changedSettings(
 }
 
 /** The differing settings, facts and answers. @param notes on further differences */
-export function differencesHtml(
-  result: Result,
-  configs: readonly ComposedConfig[],
-  notes: Html,
-): Html {
+export function differencesHtml(result: Result, configs: readonly KeptConfig[], notes: Html): Html {
   const sides = result.variants.filter(({ rounds }) => rounds.length > 0);
   if (sides.length < 2) return notes;
   const { table, alike } = answersOfRun(sides, configs.length === 0);
@@ -83,12 +75,12 @@ ${configs.map((config) => configDifference(config, result, configs))}${tableHtml
 }
 
 /** Whether the configs are users' own, which may hold secrets. */
-export function hasOwnConfigs({ variants }: Result, configs: readonly ComposedConfig[]): boolean {
+export function hasOwnConfigs({ variants }: Result, configs: readonly KeptConfig[]): boolean {
   const isOwn = variants.some(({ server }) => server?.config.some((file) => file.startsWith('/')));
   return configs.length > 0 && isOwn;
 }
 
-export function configsHtml(result: Result, configs: readonly ComposedConfig[]): Html {
+export function configsHtml(result: Result, configs: readonly KeptConfig[]): Html {
   if (configs.length === 0) return nothing;
   const warning = html`<p><strong>These are a person's own files: look through them before you pass this page on.</strong></p>\n`;
   const each = configs.map(
@@ -100,9 +92,9 @@ ${hasOwnConfigs(result, configs) ? warning : nothing}${each}</section>`;
 }
 
 function configDifference(
-  config: ComposedConfig,
+  config: KeptConfig,
   result: Result,
-  configs: readonly ComposedConfig[],
+  configs: readonly KeptConfig[],
 ): Html {
   const change = changeOf(config, result, configs);
   if (change === undefined) return nothing;

@@ -4,7 +4,14 @@ import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
 import type { PlotData } from './figure.ts';
-import { groupsOf, textOf, type Cell, type Heading, type Part, type Table } from '../table.ts';
+import {
+  headingGroups,
+  cellText,
+  type Cell,
+  type Heading,
+  type Part,
+  type Table,
+} from '../table.ts';
 
 export class Html {
   readonly text: string;
@@ -48,7 +55,7 @@ export function tableHtml(
   { wraps = false, sorts = false } = {},
 ): Html {
   if (rows.length === 0) return nothing;
-  const groups = columns.every(({ group }) => group === '') ? [] : groupsOf(columns);
+  const groups = columns.every(({ group }) => group === '') ? [] : headingGroups(columns);
   const names = groups.map(({ length, 0: first }) =>
     first?.group
       ? html`<th scope="colgroup" colspan="${length}" class="group">${first.group}</th>`
@@ -56,7 +63,7 @@ export function tableHtml(
   );
   const lines = rows.map(
     ([first = '', ...cells]) =>
-      html`<tr><th scope="row" class="${columns[0]?.align ?? ''}">${textOf(first).trim().replaceAll(/ {2,}/g, ' · ')}</th>${cells.map((cell, index) => cellHtml(cell, columns[index + 1]?.align ?? 'left'))}</tr>\n`,
+      html`<tr><th scope="row" class="${columns[0]?.align ?? ''}">${cellText(first).trim().replaceAll(/ {2,}/g, ' · ')}</th>${cells.map((cell, index) => cellHtml(cell, columns[index + 1]?.align ?? 'left'))}</tr>\n`,
   );
   return html`<div class="scroll" role="region" aria-label="${name}" tabindex="0"><table class="${wraps ? 'wraps' : 'lines'}${sorts ? ' sorts' : ''}">
 ${groups.map(({ length }) => html`<colgroup span="${length}"></colgroup>`)}<thead>${groups.length === 0 ? nothing : html`<tr>${names}</tr>`}<tr>${columns.map(({ title, align }) => html`<th scope="col" class="${align}">${title}</th>`)}</tr></thead>
@@ -66,7 +73,7 @@ ${groups.map(({ length }) => html`<colgroup span="${length}"></colgroup>`)}<thea
 
 function cellHtml(cell: Cell, align: Heading['align']): Html {
   // The plots have the bars, and only the terminal needs spaces that align a cell's parts.
-  const text = textOf(cell)
+  const text = cellText(cell)
     .replace(/[█-▏]+/, '')
     .trim()
     .replaceAll(/ {2,}/g, ' ')
@@ -83,7 +90,7 @@ export function paragraphs(lines: readonly string[], className = ''): Html {
 }
 
 /** A list; '' without lines. */
-export function list(lines: readonly string[], className: string): Html {
+export function listHtml(lines: readonly string[], className: string): Html {
   if (lines.length === 0) return nothing;
   return html`<ul class="${className}">${lines.map((line) => html`<li>${line}</li>\n`)}</ul>\n`;
 }

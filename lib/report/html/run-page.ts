@@ -15,12 +15,12 @@ import {
   differencesHtml,
   hasOwnConfigs,
   readConfigs,
-  type ComposedConfig,
+  type KeptConfig,
 } from './differences.ts';
 import { headlineHtml } from './headline.ts';
 import {
   html,
-  list,
+  listHtml,
   nothing,
   paragraphs,
   tableHtml,
@@ -48,23 +48,23 @@ export async function runPage(folder: string, result: Result) {
 /** The whole page. @param folder of the run; undefined: its files are not there */
 export async function htmlReport(
   result: Result,
-  configs: readonly ComposedConfig[],
+  configs: readonly KeptConfig[],
   folder?: string,
 ): Promise<string> {
   const featureSections = await Promise.all(
     features.map(({ sections }) => sections?.(result, folder) ?? []),
   );
   const figures = figuresOf(result);
-  const notes = list(noteLines(result), 'footnotes');
+  const notes = listHtml(noteLines(result), 'footnotes');
   // An article's notes explain its figures; other notes name further differences.
   const isOwn = result.variants.every(({ published }) => published === null);
   const redirected = redirectedLines(result);
-  const redirections = html`<details><summary>Paths and ports that are not as the configs say</summary>${list(redirected, 'footnotes')}</details>`;
+  const redirections = html`<details><summary>Paths and ports that are not as the configs say</summary>${listHtml(redirected, 'footnotes')}</details>`;
   const plots = html`<section><h2>Plots</h2>
 <noscript><p>Without JavaScript the plots are not drawn; their figures are in the tables.</p></noscript>
 ${figures.map(figureHtml)}</section>`;
   const body = html`<header>${headlineHtml(result)}
-${paragraphs(headingLines(resultHeading(result)), 'about')}${list(circumstanceLines(result), 'findings')}${list(result.warnings, 'warnings')}</header>
+${paragraphs(headingLines(resultHeading(result)), 'about')}${listHtml(circumstanceLines(result), 'findings')}${listHtml(result.warnings, 'warnings')}</header>
 ${differencesHtml(result, configs, isOwn ? notes : nothing)}${redirected.length === 0 ? nothing : redirections}
 <section><h2>The table</h2>
 ${articleParts(result).map((part) => partHtml(part))}${pagesPart(result, Infinity).map((part) => partHtml(part, { sorts: true }))}${isOwn ? nothing : notes}</section>

@@ -1,6 +1,12 @@
 // Warnings below the table, derived from the figures, each with a next step.
-import { overflowsOf } from '../../analysis/accept-queues.ts';
-import { lateReads, lateSends, limitOf, pauseMs, shareStalled } from '../../analysis/limit.ts';
+import {
+  lateReads,
+  lateSends,
+  limitOf,
+  overflowsOf,
+  pauseMs,
+  shareStalled,
+} from '../../analysis/limit.ts';
 import { oneSided } from '../../analysis/one-sided.ts';
 import {
   alsoLoadedBy,
@@ -26,11 +32,8 @@ import {
 import type { Comparison, Round, VariantResult } from '../../result/result.ts';
 import { coresText, oneSidedText, remedies, strangerText } from '../reasons.ts';
 import { answersTexts, errorsTexts, hungText } from './failures.ts';
-import { noiseWarnings, roundsText } from './noise.ts';
-import { overflowTexts } from './overflows.ts';
-import { pauseTexts } from './pauses.ts';
-import { rateCause } from './rate-cause.ts';
-import { failureCause } from './turned-away.ts';
+import { noiseWarnings, pauseTexts, roundsText } from './noise.ts';
+import { failureCause, overflowTexts, rateCause } from './turned-away.ts';
 
 /** `variants` are those of `measured`, in the same order. */
 export function warningsOf(

@@ -1,12 +1,11 @@
 // The requests of a variant that failed or hung: how many, and how.
-import { overflowsOf } from '../../analysis/accept-queues.ts';
+import { overflowsOf } from '../../analysis/limit.ts';
 import { answersByStatus, phasesIn, succeeded, summed } from '../../analysis/phases.ts';
 import { total } from '../../analysis/statistics.ts';
 import { counts, enumeration, whole } from '../../format.ts';
 import type { ErrorCause } from '../../result/load-result.ts';
 import type { Phase, VariantResult } from '../../result/result.ts';
-import { overflowClause } from './overflows.ts';
-import { failureCause } from './turned-away.ts';
+import { failureCause, overflowClause } from './turned-away.ts';
 
 const causeNames: Readonly<Record<ErrorCause, string>> = {
   addressNotAvailable: 'no free port',

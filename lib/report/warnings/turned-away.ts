@@ -1,8 +1,9 @@
-// Why requests failed and what to do, where the answers, the config or the program tell it.
-import { counts } from '../../format.ts';
+// Why requests failed, were turned away or left late, and what to do.
+import { counts, enumeration, whole } from '../../format.ts';
 import type { Phase, VariantResult } from '../../result/result.ts';
 import { answersByStatus, phasesIn, succeeded } from '../../analysis/phases.ts';
-import { total } from '../../analysis/statistics.ts';
+import { extent, total } from '../../analysis/statistics.ts';
+import { type Limit, limitOf, type Overflows, rateOf } from '../../analysis/limit.ts';
 
 /** What servers answer with beyond a limit of requests or connections. */
 const limitStatuses = ['429', '503'];
@@ -65,4 +66,54 @@ function rateWithin(phases: readonly Phase[]): number | undefined {
   if (!(rate >= 2)) return undefined;
   const digit = 10 ** Math.floor(Math.log10(rate));
   return Math.floor(rate / digit) * digit;
+}
+
+/** "its accept queue (for 5) overflowed 1,809 times"; '' if it did not. */
+export function overflowClause(queue: Overflows): string {
+  return queue.count === 0 ? '' : `its accept queue${whose(queue)} overflowed ${times(queue)}`;
+}
+
+const times = ({ count }: Overflows): string => (count === 1 ? 'once' : `${whole(count)} times`);
+const whose = ({ backlog }: Overflows): string =>
+  backlog === undefined ? ", or another side's," : ` (for ${whole(backlog)})`;
+
+/** A sentence on the accept queues that overflowed, with the next step; none if none did. */
+export function overflowTexts(all: readonly Overflows[]): string[] {
+  const overflowed = all.filter(({ count }) => count > 0);
+  if (overflowed.length === 0) return [];
+  // A full queue has one more than its backlog.
+  const [room] = extent(overflowed.map(({ backlog = Infinity }) => backlog + 1));
+  const always = Number.isFinite(room) ? ` (${whole(room)} always find room)` : '';
+  const each = overflowed.map((queue) => `that of ${queue.name}${whose(queue)} ${times(queue)}`);
+  return [
+    `full accept queues turned connections away, which then fail, or wait for 0.2 s to some seconds: ${enumeration(each)}: take fewer connections${always}, or give the server a longer backlog (a setting of its own, up to net.core.somaxconn)`,
+  ];
+}
+
+const causes: Readonly<Record<Limit, string>> = {
+  both: 'both sides were at their limit',
+  server: 'the server was at its limit',
+  generator: 'the generator was at its limit',
+  neither:
+    'neither side was at its limit (run again on a quieter machine, or with more connections)',
+};
+
+/** Whether all connections may have been busy at once: by Little's law, with its longest latency and a burst of ten times its rate. */
+function mayLackConnections({ load, rps, latencyMs }: VariantResult): boolean {
+  if (rps === null || latencyMs === null) return false;
+  const busy = (10 * rps.median * latencyMs.max) / 1000;
+  return busy >= (load.connections ?? 0);
+}
+
+/** Why requests left late, or not at all. */
+export function rateCause(variant: VariantResult): string {
+  const limit = limitOf(variant);
+  const { growthPerSecond = 0 } = rateOf(variant) ?? {};
+  if (growthPerSecond > 0 && limit !== 'generator')
+    return `its queue grows by ${whole(growthPerSecond)} each second, so it cannot serve more`;
+  if (variant.load['arrivals'] === 'logged' && limit === 'neither' && mayLackConnections(variant))
+    return 'they waited for a free connection (more connections move that queue into the server)';
+  if (limit === null)
+    return 'the generator was not at its limit, so the server or the way to it probably was (ask for fewer requests/s, or see how busy the server is)';
+  return causes[limit];
 }

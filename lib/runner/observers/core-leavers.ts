@@ -1,6 +1,6 @@
 // Servers that may run on other cores than the servers', since they have set the affinity of their threads themselves.
 import { namesIn, textOf } from '../../files.ts';
-import { lookAtRandom } from '../../looks-at-random.ts';
+import { lookAtRandom } from '../../random.ts';
 import { parseCpuList } from '../../machine/processors.ts';
 import { present } from '../../present.ts';
 import { isWatched, type RunningServer } from '../../servers/index.ts';

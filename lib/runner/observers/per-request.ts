@@ -19,7 +19,7 @@ export const perRequest: Observer = {
         return countersNow().map((now, side) => {
           const before = countersBefore[side];
           const results = outcomes.map((outcome) => outcome.results[side] as LoadResult);
-          return { perRequest: perRequestOf(results, before && now && { before, now }) };
+          return { perRequest: perRequestFigures(results, before && now && { before, now }) };
         });
       },
     };
@@ -27,7 +27,7 @@ export const perRequest: Observer = {
 };
 
 /** What a request came to, on the wire and, with counters, in the server. */
-export function perRequestOf(
+export function perRequestFigures(
   results: readonly LoadResult[],
   counters?: { before: Counters; now: Counters },
 ): NonNullable<Phase['perRequest']> {

@@ -15,12 +15,12 @@ type Headers = Readonly<Record<string, string>>;
 type Option = NonNullable<ParseArgsConfig['options']>[string];
 /** A flag with a value, for parseArgs. */
 export const valued = (short?: string): Option => ({ type: 'string', ...present({ short }) });
-export const repeated = (short?: string): Option => ({ ...valued(short), multiple: true });
+export const repeatable = (short?: string): Option => ({ ...valued(short), multiple: true });
 /** A flag without a value. */
 export const toggle = (short?: string): Option => ({ type: 'boolean', ...present({ short }) });
 
 /** A load generator's command line. */
-export interface Generator {
+export interface LoadCommand {
   /** The program's name, which starts every message. */
   name: string;
   /** The flags that are honoured, and those that do not change the load. */
@@ -70,7 +70,7 @@ export function wordsOfLine(line: string, tool: string): ShellWord[] {
  * @returns `shown`: the complete line without credentials
  * @throws UserError that names the flag
  */
-export function readCommand(generator: Generator, words: readonly ShellWord[]) {
+export function readCommand(generator: LoadCommand, words: readonly ShellWord[]) {
   const { name: tool, options, instead = {}, subcommand } = generator;
   const { oneDash = false, exclusive = [] } = generator;
   const flags = new Map<string, string[]>();
@@ -135,7 +135,7 @@ export function readCommand(generator: Generator, words: readonly ShellWord[]) {
 }
 
 /** A flag's value without credentials. */
-function shownValue({ secretOptions = [] }: Generator, name: string, value: string): string {
+function shownValue({ secretOptions = [] }: LoadCommand, name: string, value: string): string {
   if (secretOptions.includes(name)) return hidden;
   return name === 'header' || name === 'H' ? shownHeader(value) : value;
 }
@@ -219,7 +219,7 @@ export function problemOfHeader(
 const metric = { '': 1, k: 1e3, m: 1e6, g: 1e9 };
 
 /** A whole number, also as 1k, 1M or 1G. @throws UserError for all else */
-export function count(flag: string, text: string): number {
+export function readCount(flag: string, text: string): number {
   const [, digits, unit = ''] = /^(\d+)([kmg]?)$/.exec(text.toLowerCase()) ?? [];
   if (digits !== undefined) return Number(digits) * metric[unit as keyof typeof metric];
   throw new UserError(`${flag} ${text} has to be a whole number, such as 100 or 1k`);
@@ -240,7 +240,7 @@ export function time(flag: string, text: string): number {
 }
 
 /** The receive windows of h2load's -w N and -W N. @throws UserError */
-export function windowOf(flags: Flags): Pick<LoadProfile, 'window'> {
+export function receiveWindowIn(flags: Flags): Pick<LoadProfile, 'window'> {
   const stream = flags.read('window-bits', bytesOfBits);
   const connection = flags.read('connection-window-bits', bytesOfBits);
   if (stream === undefined && connection === undefined) return {};
@@ -254,7 +254,7 @@ function bytesOfBits(flag: string, text: string): number {
 }
 
 /** Reads words of `known` with colons between them. The reader throws UserError for others. */
-export const wordsOf =
+export const wordsOfFlag =
   <Word extends string>(known: readonly Word[]): Reader<Word[]> =>
   (flag, text) => {
     const words = text.split(':') as Word[];

@@ -14,18 +14,18 @@ import { urlParts, type UrlParts } from '../pages.ts';
 import {
   atRate,
   bodyOfFile,
-  count,
+  readCount,
   headersOf,
   readCommand,
-  repeated,
+  repeatable,
   time,
   toggle,
   valued,
-  windowOf,
-  wordsOf,
+  receiveWindowIn,
+  wordsOfFlag,
   wordsOfLine,
   type Flags,
-  type Generator,
+  type LoadCommand,
 } from './flags.ts';
 
 type Scheme = UrlParts['scheme'];
@@ -36,14 +36,14 @@ const severalPages = 'several pages are --urls FILE of compare, or page.requests
 const noScripts =
   'no script is run. Several pages are --urls FILE, headers -H; for another method or a body take a line of ab (-m, -p, -u) or h2load (-d)';
 
-const wrkGenerator: Generator = {
+const wrkGenerator: LoadCommand = {
   name: 'wrk',
   instead: { s: noScripts, script: noScripts },
   options: {
     connections: valued('c'),
     threads: valued('t'),
     duration: valued('d'),
-    header: repeated('H'),
+    header: repeatable('H'),
     timeout: valued(),
     rate: valued('R'), // wrk2
     latency: toggle(), // Percentiles are always shown.
@@ -53,11 +53,11 @@ const wrkGenerator: Generator = {
   },
   load(flags) {
     const durationSeconds = flags.read('duration', time, '10');
-    const rate = flags.read('rate', count);
+    const rate = flags.read('rate', readCount);
     return {
       protocol: 'http/1.1',
-      connections: flags.read('connections', count, '10'),
-      threads: flags.read('threads', count, '2'),
+      connections: flags.read('connections', readCount, '10'),
+      threads: flags.read('threads', readCount, '2'),
       keepAlive: true,
       ...during(durationSeconds, rate),
       ...present({ timeoutSeconds: flags.read('timeout', time) ?? flags.read('T', time) }),
@@ -71,23 +71,23 @@ function during(durationSeconds: number, rate: number | undefined) {
   return rate === undefined ? { durationSeconds } : atRate(rate, durationSeconds);
 }
 
-const abGenerator: Generator = {
+const abGenerator: LoadCommand = {
   name: 'ab',
   secretOptions: ['A', 'C'],
   exclusive: ['n t', 'i p', 'i u', 'p u'],
   urlWithoutScheme: true,
   options: {
     ...Object.fromEntries(['c', 'n', 't', 's', 'A', 'm', 'p', 'u', 'T'].map((f) => [f, valued(f)])),
-    ...Object.fromEntries(['H', 'C'].map((f) => [f, repeated(f)])),
+    ...Object.fromEntries(['H', 'C'].map((f) => [f, repeatable(f)])),
     // -r, -l and -q do not change the load.
     ...Object.fromEntries(['k', 'i', 'r', 'l', 'q'].map((f) => [f, toggle(f)])),
   },
   load(flags) {
-    const durationSeconds = flags.read('t', count);
-    const connections = flags.read('c', count, '1');
+    const durationSeconds = flags.read('t', readCount);
+    const connections = flags.read('c', readCount, '1');
     const length =
       durationSeconds === undefined
-        ? { requests: flags.read('n', count, '1') }
+        ? { requests: flags.read('n', readCount, '1') }
         : { durationSeconds };
     return {
       protocol: 'http/1.0',
@@ -95,7 +95,7 @@ const abGenerator: Generator = {
       threads: 1,
       keepAlive: flags.has('k'),
       ...length,
-      timeoutSeconds: flags.read('s', count, '30'),
+      timeoutSeconds: flags.read('s', readCount, '30'),
       ...requestOfAb(flags),
     };
   },
@@ -116,7 +116,7 @@ function requestOfAb(flags: Flags) {
   };
 }
 
-const weighttpGenerator: Generator = {
+const weighttpGenerator: LoadCommand = {
   name: 'weighttp',
   urlWithoutScheme: true,
   options: {
@@ -124,16 +124,16 @@ const weighttpGenerator: Generator = {
     c: valued('c'),
     t: valued('t'),
     k: toggle('k'),
-    H: repeated('H'),
+    H: repeatable('H'),
   },
   load(flags) {
-    const requests = flags.read('n', count);
+    const requests = flags.read('n', readCount);
     if (requests === undefined)
       throw new UserError('weighttp: give the number of requests, such as -n 100000');
     return {
       protocol: 'http/1.1',
-      connections: flags.read('c', count, '1'),
-      threads: flags.read('t', count, '1'),
+      connections: flags.read('c', readCount, '1'),
+      threads: flags.read('t', readCount, '1'),
       keepAlive: flags.has('k'),
       requests,
       timeoutSeconds: endlessTimeoutSeconds,
@@ -142,7 +142,7 @@ const weighttpGenerator: Generator = {
   },
 };
 
-const h2loadGenerator: Generator = {
+const h2loadGenerator: LoadCommand = {
   name: 'h2load',
   instead: {
     i: severalPages,
@@ -168,7 +168,7 @@ const h2loadGenerator: Generator = {
     duration: valued('D'),
     'no-tls-proto': valued('p'),
     rps: valued(),
-    header: repeated('H'),
+    header: repeatable('H'),
     data: valued('d'),
     'warm-up-time': valued(),
     h1: toggle(),
@@ -179,17 +179,17 @@ const h2loadGenerator: Generator = {
   },
   load(flags, scheme) {
     const protocol = protocolOfH2load(flags, scheme);
-    const connections = flags.read('clients', count, '1');
+    const connections = flags.read('clients', readCount, '1');
     const perClient = flags.read('rps', (_, text) => Number(text));
     const rate = perClient && perClient * connections;
     const durationSeconds = flags.read('duration', time);
     const body = flags.read('data', bodyOfFile);
-    const ciphers = flags.read('ciphers', wordsOf(offered.ciphers));
-    const curves = flags.read('groups', wordsOf(offered.groups));
-    const threads = flags.read('threads', count, '1');
+    const ciphers = flags.read('ciphers', wordsOfFlag(offered.ciphers));
+    const curves = flags.read('groups', wordsOfFlag(offered.groups));
+    const threads = flags.read('threads', readCount, '1');
     const length =
       durationSeconds === undefined
-        ? { requests: flags.read('requests', count, '1'), ...present({ rate }) }
+        ? { requests: flags.read('requests', readCount, '1'), ...present({ rate }) }
         : during(durationSeconds, rate);
     return {
       protocol,
@@ -199,11 +199,11 @@ const h2loadGenerator: Generator = {
       timeoutSeconds: endlessTimeoutSeconds,
       ...length,
       ...present({
-        streams: flags.read('max-concurrent-streams', count),
+        streams: flags.read('max-concurrent-streams', readCount),
         warmupSeconds: flags.read('warm-up-time', time),
         tls: protocol === 'h2c' ? undefined : (ciphers ?? curves) && present({ ciphers, curves }),
       }),
-      ...windowOf(flags),
+      ...receiveWindowIn(flags),
       ...headersOf('h2load -H', flags.all('header'), protocol),
       ...present({ method: body === undefined ? undefined : 'POST', body }),
     };
@@ -212,8 +212,8 @@ const h2loadGenerator: Generator = {
 
 /** -p is about addresses without TLS. Without an address it says that there is no TLS. */
 function protocolOfH2load(flags: Flags, scheme: Scheme | undefined): Protocol {
-  const [plain] = flags.read('no-tls-proto', wordsOf(['h2c', 'http/1.1'])) ?? [];
-  if (flags.has('h3') || flags.read('alpn-list', wordsOf(['h3'])) !== undefined) {
+  const [plain] = flags.read('no-tls-proto', wordsOfFlag(['h2c', 'http/1.1'])) ?? [];
+  if (flags.has('h3') || flags.read('alpn-list', wordsOfFlag(['h3'])) !== undefined) {
     if (scheme === 'http')
       throw new UserError('h2load: HTTP/3 goes with https:// addresses: leave --h3 out');
     return 'h3';
@@ -237,7 +237,7 @@ const vegetaHttp2 = { connections: 1, streams: 100 };
 /** Over HTTP/1.1 vegeta opens a connection if all are busy. Here they are open from the start, at most so many without -max-connections. */
 const vegetaConnections = '100';
 
-const vegetaGenerator: Generator = {
+const vegetaGenerator: LoadCommand = {
   name: 'vegeta',
   subcommand: 'attack',
   oneDash: true,
@@ -254,7 +254,7 @@ const vegetaGenerator: Generator = {
     rate: valued(),
     'max-connections': valued(),
     timeout: valued(),
-    header: repeated(),
+    header: repeatable(),
     // These do not change the load.
     name: valued(),
     output: valued(),
@@ -267,10 +267,10 @@ const vegetaGenerator: Generator = {
       throw new UserError(
         'vegeta: give a -duration such as -duration=10s: without one it never ends',
       );
-    const perSecond = (flag: string, text: string) => count(flag, text.replace(/\/1?s$/, ''));
+    const perSecond = (flag: string, text: string) => readCount(flag, text.replace(/\/1?s$/, ''));
     const { rate, requests } = atRate(flags.read('rate', perSecond, '50'), seconds);
     const protocol = protocolOfVegeta(flags, scheme);
-    const most = flags.read('max-connections', count, vegetaConnections);
+    const most = flags.read('max-connections', readCount, vegetaConnections);
     const connections =
       protocol === 'http/1.1' ? { connections: Math.min(requests, most) } : vegetaHttp2;
     return {
@@ -303,7 +303,7 @@ interface BesideFlags {
 
 /** Makes a load of a line without the generator's name. */
 const loadBy =
-  (generator: Generator) =>
+  (generator: LoadCommand) =>
   (line: string, { tls, bucketsMs }: BesideFlags = {}): LoadProfile => {
     const { name } = generator;
     const { flags, others, shown } = readCommand(generator, wordsOfLine(line, name));
@@ -317,7 +317,12 @@ const loadBy =
     };
   };
 
-function loadOf(generator: Generator, flags: Flags, command: string, scheme?: Scheme): LoadProfile {
+function loadOf(
+  generator: LoadCommand,
+  flags: Flags,
+  command: string,
+  scheme?: Scheme,
+): LoadProfile {
   const load = { command, ...generator.load(flags, scheme) };
   const problem = problemOfLoadForm(load) ?? problemOfLoad(load);
   if (problem !== undefined) throw new UserError(`${generator.name}: ${problem}`);

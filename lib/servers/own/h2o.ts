@@ -18,7 +18,7 @@ import {
   noteUser,
   runLog,
   temporary,
-  type Address,
+  type ConfigAddress,
   type ConfigCopy,
   type Listen,
   type OwnConfig,
@@ -29,14 +29,14 @@ import {
   mapInside,
   oneLine,
   listensIn,
-  pairOf,
+  yamlPair,
   pairsIn,
-  pairsOf,
+  yamlPairs,
   printYaml,
   readYaml,
   treeOf,
   type MapTree,
-  type Pair,
+  type YamlPair,
   type Tree,
 } from './yaml.ts';
 
@@ -48,10 +48,10 @@ export async function adoptH2o(file: string, place: AdoptPlace): Promise<Adopted
   const addresses = entriesOf(config).map(({ address }) => address);
   const copy = await beginCopy(file, addresses, port, place);
   // h2o's own default is a thread for each core of the machine, allowed or not.
-  const threads = workers === 'server-cores' ? [pairOf('num-threads', place.cores)] : [];
+  const threads = workers === 'server-cores' ? [yamlPair('num-threads', place.cores)] : [];
   if (workers === 'server-cores')
     copy.notes.push(`num-threads (all cores) → ${place.cores}, the number of server cores`);
-  const changed = pairsOf(changeTree(config, '', copy));
+  const changed = yamlPairs(changeTree(config, '', copy));
   const printed = printYaml({ ...config, pairs: [...threads, ...changed] });
   return {
     ...copy.adopted(printed, workers),
@@ -103,7 +103,7 @@ function h2oWorkers(config: MapTree): OwnConfig['workers'] {
 }
 
 interface Entry {
-  address: Address;
+  address: ConfigAddress;
   tls: boolean;
   isQuic: boolean;
   hosts: readonly string[];
@@ -121,7 +121,7 @@ function entryOf(tree: Tree, hosts: readonly string[] = []): Entry {
 }
 
 function entriesOf(config: MapTree, wantsQuic = false): Entry[] {
-  const hosts = pairsOf(get(config, 'hosts'));
+  const hosts = yamlPairs(get(config, 'hosts'));
   const entriesIn = (tree: Tree, names: readonly string[]) =>
     listensIn(tree).map((listen) => entryOf(listen, names));
   const names = hosts.map(({ key }) => key);
@@ -146,7 +146,7 @@ function changeTree(tree: Tree, parent: string, copy: ConfigCopy): Tree {
   if (tree.kind !== 'map') return mapInside(tree, (item) => changeTree(item, parent, copy));
   const changed = tree.pairs.flatMap((pair) => changePair(pair, parent, copy));
   // h2o takes an address twice only with different certificates.
-  const isFirst = ({ key, value }: Pair, index: number) =>
+  const isFirst = ({ key, value }: YamlPair, index: number) =>
     key !== 'listen' ||
     changed.findIndex(
       (earlier) => earlier.key === key && oneLine(earlier.value) === oneLine(value),
@@ -163,11 +163,11 @@ const storePorts = new Map([
 /** The values of these keys are data, not commands. */
 const dataKeys = new Set(['setenv', 'file.mime.addtypes', 'file.mime.settypes']);
 
-function changePair(pair: Pair, parent: string, copy: ConfigCopy): Pair[] {
+function changePair(pair: YamlPair, parent: string, copy: ConfigCopy): YamlPair[] {
   const { key, value } = pair;
   const { notes } = copy;
   const word = textOf(value);
-  const instead = (changed: Tree): Pair[] => [{ ...pair, value: changed }];
+  const instead = (changed: Tree): YamlPair[] => [{ ...pair, value: changed }];
   // A path may be named like a directive.
   if (parent === 'paths') return instead(changeTree(value, 'path', copy));
   const refuse = (detail: string) => {
@@ -212,7 +212,7 @@ function changePair(pair: Pair, parent: string, copy: ConfigCopy): Pair[] {
     case 'fastcgi.connect':
       return instead(changeConnect(value, copy));
     case 'ssl-session-resumption':
-      for (const { key: written, value: about } of pairsOf(value)) {
+      for (const { key: written, value: about } of yamlPairs(value)) {
         const store = written.toLowerCase();
         const usualPort = storePorts.get(store);
         if (usualPort !== undefined) requireLocal(about, store, usualPort, copy);
@@ -251,8 +251,8 @@ function changeListen(tree: Tree, copy: ConfigCopy): Tree[] {
   const to = copy.move(address, `${was}${isQuic ? ' quic' : ''}`, isQuic);
   if (to === undefined) return [];
   const [host = '', port = ''] = to.split(':');
-  const pairs = [pairOf('port', port), ...('socket' in address ? [] : [pairOf('host', host)])];
-  for (const pair of pairsOf(tree)) {
+  const pairs = [yamlPair('port', port), ...('socket' in address ? [] : [yamlPair('host', host)])];
+  for (const pair of yamlPairs(tree)) {
     const key = pair.key.toLowerCase();
     if (key === 'proxy-protocol')
       copy.notes.push('proxy-protocol: left out, load generators do not speak it');
@@ -268,7 +268,7 @@ function withoutOcsp(ssl: Tree, { notes }: ConfigCopy): Tree {
   if (textAt(ssl, 'ocsp-update-interval') !== '0')
     notes.push('ocsp-update-interval → 0, since it would ask another machine');
   const others = ssl.pairs.filter(({ key }) => !/^ocsp-update-(?:interval|cmd)$/i.test(key));
-  return { ...ssl, pairs: [...others, pairOf('ocsp-update-interval', '0')] };
+  return { ...ssl, pairs: [...others, yamlPair('ocsp-update-interval', '0')] };
 }
 
 /** Changes texts: in lists, and of these keys in upper or lower case. */
@@ -301,7 +301,7 @@ function changeConnect(tree: Tree, copy: ConfigCopy): Tree {
 /** Notes a backend. Without a host it is 127.0.0.1. Throws UserError for another machine. */
 function requireLocal(tree: Tree, key: string, usualPort: number, copy: ConfigCopy): void {
   // If there are several, h2o 2.2 uses the last one for memcached, otherwise the first.
-  const hosts = pairsOf(tree).filter(({ key: word }) => word.toLowerCase() === 'host');
+  const hosts = yamlPairs(tree).filter(({ key: word }) => word.toLowerCase() === 'host');
   const away = hosts.map(({ value }) => oneLine(value)).find((host) => !isLoopback(host));
   if (away !== undefined)
     throw new UserError(`${tree.origin}: ${key} ${addressIn(away)} ${leaving}`);
@@ -327,12 +327,12 @@ export async function readH2o(file: string): Promise<ReadConfig> {
 function overlayH2o(config: MapTree, overlays: readonly Overlay[]): MapTree {
   let tree = config;
   for (const { context, lines } of overlays)
-    for (const pair of pairsOf(treeOf(parse(lines, { schema: 'failsafe' }))))
+    for (const pair of yamlPairs(treeOf(parse(lines, { schema: 'failsafe' }))))
       tree = overlayPair(tree, context, pair);
   return tree;
 }
 
-function overlayPair(config: MapTree, context: string, pair: Pair): MapTree {
+function overlayPair(config: MapTree, context: string, pair: YamlPair): MapTree {
   const inSsl = (map: MapTree, key: string) => (key === 'ssl' ? setPair(map, pair, true) : map);
   if (context === 'ssl') return eachMap(config, inSsl) as MapTree;
   if (context !== 'top')
@@ -348,7 +348,7 @@ function overlayPair(config: MapTree, context: string, pair: Pair): MapTree {
 }
 
 /** Sets a key, or removes it for the value "~". @param puts adds the key if it is not there */
-function setPair(map: MapTree, pair: Pair, puts: boolean): MapTree {
+function setPair(map: MapTree, pair: YamlPair, puts: boolean): MapTree {
   const removes = textOf(pair.value) === '~';
   const last = map.pairs.findLast(({ key }) => key === pair.key);
   if (last === undefined)

@@ -6,13 +6,13 @@ import {
   isAtHost,
   listensByPort,
   mostPublicHost,
-  type Address,
+  type ConfigAddress,
   type ConfigCopy,
   type Listen,
 } from './redirect.ts';
 
 /** Reads the address of a listen line. Throws UserError if it is none. */
-export function parseAddress(listen: Directive): Address {
+export function parseAddress(listen: Directive): ConfigAddress {
   const word = bareWord(listen.args[0] ?? '');
   const socket = /^unix:(.+)$/.exec(word)?.[1];
   if (socket !== undefined) return { socket: path.posix.normalize(socket) };
@@ -61,7 +61,7 @@ export function listensOf(server: Directive): Directive[] {
 }
 
 /** The host of an address: '*' for all of IPv4. */
-export function hostOf(address: Address): string {
+export function hostOf(address: ConfigAddress): string {
   const { host = '*' } = 'port' in address ? address : {};
   return host === '0.0.0.0' ? '*' : host;
 }
@@ -108,7 +108,7 @@ export function nginxListens(config: readonly Directive[], file: string): Listen
 
 /** The most public host of each port. */
 function publicHostsOf(servers: readonly Directive[]): ReadonlyMap<number, string> {
-  const byPort = new Map<number, Address[]>();
+  const byPort = new Map<number, ConfigAddress[]>();
   for (const listen of servers.flatMap(listensOf)) {
     const address = parseAddress(listen);
     if ('socket' in address) continue;

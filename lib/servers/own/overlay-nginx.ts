@@ -279,7 +279,7 @@ export function servingLines(config: readonly Directive[], page: PageAt): Direct
 }
 
 /** The lines of a limit, such as limit_req, that hold where the page may be served. nginx's blocks inherit such lines only if they have none. */
-export function limitLines(
+export function turnAwayLines(
   config: readonly Directive[],
   name: string,
   page: PageAt,

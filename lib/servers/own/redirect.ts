@@ -64,9 +64,9 @@ export function listensByPort(entries: readonly Listen[]): Listen[] {
 }
 
 /** A TCP address, for all hosts if `host` is absent, or the path of a Unix socket. */
-export type Address = { port: number; host?: string | undefined } | { socket: string };
+export type ConfigAddress = { port: number; host?: string | undefined } | { socket: string };
 
-function nameOf(address: Address): string {
+function nameOf(address: ConfigAddress): string {
   return 'socket' in address
     ? `unix:${address.socket}`
     : `${plainHost(address.host)}:${address.port}`;
@@ -79,7 +79,7 @@ function plainHost(host = '*'): string {
 }
 
 /** The host of a port that most clients on other machines reach, in plain notation. */
-export function mostPublicHost(addresses: readonly Address[], port: number): string {
+export function mostPublicHost(addresses: readonly ConfigAddress[], port: number): string {
   const hosts = addresses.flatMap((address) =>
     'port' in address && address.port === port ? plainHost(address.host) : [],
   );
@@ -88,7 +88,7 @@ export function mostPublicHost(addresses: readonly Address[], port: number): str
     : (hosts.find((host) => host !== loopbackAddress) ?? loopbackAddress);
 }
 
-export function isAtHost(address: Address, host: string): boolean {
+export function isAtHost(address: ConfigAddress, host: string): boolean {
   return 'port' in address && plainHost(address.host) === host;
 }
 
@@ -98,7 +98,7 @@ export type ConfigCopy = Awaited<ReturnType<typeof beginCopy>>;
 /** The most public address of the port `loaded` gets the place's port, all others a free port or socket. */
 export async function beginCopy(
   file: string,
-  addresses: readonly Address[],
+  addresses: readonly ConfigAddress[],
   loaded: number,
   place: AdoptPlace,
 ) {
@@ -127,12 +127,12 @@ export async function beginCopy(
     notes,
 
     /** HOST:PORT or unix:PATH; undefined if the config does not listen there. */
-    movedTo: (address: Address): string | undefined =>
+    movedTo: (address: ConfigAddress): string | undefined =>
       fresh.get(nameOf(address)) ??
       ('port' in address ? fresh.get(`*:${address.port}`) : undefined),
 
     /** Notes and returns the new address of a listen line; undefined for HTTP/3 that is not loaded. */
-    move(address: Address, written: string, isQuic: boolean): string | undefined {
+    move(address: ConfigAddress, written: string, isQuic: boolean): string | undefined {
       if (isQuic && !(place.http3 && 'port' in address && address.port === loaded)) {
         const what = place.http3 ? 'another port' : 'HTTP/3';
         notes.push(`listen ${written}: left out, ${what} is not loaded`);

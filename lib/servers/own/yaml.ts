@@ -82,11 +82,11 @@ function documentOf(file: string, text: string, lineCounter: LineCounter): Docum
 export type Tree = { origin: string } & (
   | { kind: 'text'; text: string; tag?: string }
   | { kind: 'list'; items: Tree[] }
-  | { kind: 'map'; pairs: Pair[] }
+  | { kind: 'map'; pairs: YamlPair[] }
 );
 
 /** A mapping may have a key several times: h2o takes all. `origin`: the key's. */
-export interface Pair {
+export interface YamlPair {
   key: string;
   origin: string;
   value: Tree;
@@ -169,7 +169,8 @@ class FileReader {
       return meant.tree;
     }
     this.#requireSize(line, depth, { values: 0, height: 0 });
-    if (isMap(node)) return { kind: 'map', pairs: await this.#pairsOf(node, line, depth), origin };
+    if (isMap(node))
+      return { kind: 'map', pairs: await this.#yamlPairs(node, line, depth), origin };
     if (isSeq(node)) {
       const items: Tree[] = [];
       for (const item of node.items as Node[])
@@ -184,8 +185,8 @@ class FileReader {
     return tree;
   }
 
-  async #pairsOf(node: YAMLMap, line: number, depth: number): Promise<Pair[]> {
-    const pairs: Pair[] = [];
+  async #yamlPairs(node: YAMLMap, line: number, depth: number): Promise<YamlPair[]> {
+    const pairs: YamlPair[] = [];
     for (const { key, value } of node.items as { key: Node; value: Node | null }[]) {
       if (!isScalar(key)) this.#fail(line, 'a key has to be a word');
       const keyLine = this.#lineOf(key);
@@ -228,17 +229,17 @@ class FileReader {
 export function treeOf(value: unknown): Tree {
   if (typeof value !== 'object' || value === null)
     return { kind: 'text', text: String(value), origin: ours };
-  const pairs = Object.entries(value).map(([key, inner]) => pairOf(key, inner));
+  const pairs = Object.entries(value).map(([key, inner]) => yamlPair(key, inner));
   return { kind: 'map', origin: ours, pairs };
 }
 
-export function pairOf(key: string, value: unknown): Pair {
+export function yamlPair(key: string, value: unknown): YamlPair {
   return { key, origin: ours, value: treeOf(value) };
 }
 
 /** The first value of a key, in upper or lower case, as h2o looks it up. */
 export function get(tree: Tree | undefined, wanted: string): Tree | undefined {
-  return pairsOf(tree).find(({ key }) => key.toLowerCase() === wanted)?.value;
+  return yamlPairs(tree).find(({ key }) => key.toLowerCase() === wanted)?.value;
 }
 
 export function itemsOf(tree: Tree): Tree[] {
@@ -246,22 +247,22 @@ export function itemsOf(tree: Tree): Tree[] {
 }
 
 /** The pairs of a mapping; none of any other value. */
-export function pairsOf(tree: Tree | undefined): Pair[] {
+export function yamlPairs(tree: Tree | undefined): YamlPair[] {
   return tree?.kind === 'map' ? tree.pairs : [];
 }
 
 /** The values of `listen` in the config or in a host. */
 export function listensIn(tree: Tree): Tree[] {
-  return pairsOf(tree).flatMap(({ key, value }) => (key === 'listen' ? itemsOf(value) : []));
+  return yamlPairs(tree).flatMap(({ key, value }) => (key === 'listen' ? itemsOf(value) : []));
 }
 
 /** Adds the pairs of merge keys (<<), unless their keys are there already. */
-function merged(pairs: readonly Pair[]): Pair[] {
+function merged(pairs: readonly YamlPair[]): YamlPair[] {
   const keys = new Set(pairs.map(({ key }) => key));
   return pairs.flatMap((pair) => {
     if (pair.key !== '<<') return [pair];
     return itemsOf(pair.value)
-      .flatMap(pairsOf)
+      .flatMap(yamlPairs)
       .filter(({ key }) => {
         const fresh = !keys.has(key);
         keys.add(key);
@@ -278,7 +279,7 @@ export function mapInside(tree: Tree, change: (value: Tree, key: string) => Tree
   return { ...tree, pairs };
 }
 
-export function pairsIn(tree: Tree): Pair[] {
+export function pairsIn(tree: Tree): YamlPair[] {
   if (tree.kind === 'text') return [];
   return tree.kind === 'list'
     ? tree.items.flatMap(pairsIn)
