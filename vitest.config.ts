@@ -8,7 +8,7 @@ import {
 } from 'vitest/node';
 
 /** Long tests begin first. Unit tests keep the cores busy, so they come last. */
-const order = ['rare-sources', 'rare', 'engine', 'sources', 'runs', 'integration', 'unit'];
+const order = ['rare-sources', 'rare', 'runs', 'integration', 'unit'];
 
 class LongProjectsFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
@@ -79,8 +79,6 @@ export default defineConfig({
         setupFiles: inTests('restore.ts'),
         testTimeout: 30_000,
       }),
-      project('sources', { testTimeout: 600_000 }),
-      project('engine', { testTimeout: 600_000 }),
       project('integration', withServers),
       project('runs', { ...withServers, ...inOwnNetwork }),
       project('alone', {

@@ -1,5 +1,5 @@
 // Go in the engine's module.
-import { run, type ProcessOptions } from '../lib/process.ts';
+import { run, type Finished, type ProcessOptions } from '../lib/process.ts';
 import { findGo, goEnvironment, quickFlags } from '../lib/setup/k6.ts';
 import { thisMachine } from '../lib/setup/machine.ts';
 import { givingWay } from './fixtures/giving-way.ts';
@@ -14,21 +14,26 @@ export const quickly = { env: { GOGC: '400' }, ...givingWay };
 export const withoutK6 = ['./engine', './link', './internal/...', './cmd/delaylink'];
 
 /**
- * Runs Go. Throws what it printed if it fails.
+ * Runs Go to its end.
  * @param options `env`: variables beside Go's
  */
-export async function runGo(
+export async function ranGo(
   args: readonly string[],
   { env, ...others }: Pick<ProcessOptions, 'env' | 'started'> = {},
-): Promise<void> {
+): Promise<Finished> {
   const machine = thisMachine();
   const { binary } = await findGo(machine);
-  const { code, stdout, stderr } = await run({
+  return run({
     command: binary,
     args,
     cwd: machine.k6Sources,
     env: { ...goEnvironment(machine.env), GOFLAGS, ...env },
     ...others,
   });
+}
+
+/** Runs Go. Throws what it printed if it fails. Takes what `ranGo` takes. */
+export async function runGo(...given: Parameters<typeof ranGo>): Promise<void> {
+  const { code, stdout, stderr } = await ranGo(...given);
   if (code !== 0) throw new Error(stdout + stderr);
 }

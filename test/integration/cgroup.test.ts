@@ -49,7 +49,7 @@ test.runIf(groups.length > 0).each(groups)(
       const seconds = running.usage().cpuSeconds - before.cpuSeconds;
       expect(seconds).toBeGreaterThan(0.95 * used);
       expect(seconds).toBeLessThan(2 * used);
-    });
+    }, 20_000);
     child.kill('SIGKILL');
     expect(await running.died).toBe(`the control group ${folder} has no processes any more`);
     expect(await refusalOf(start())).toMatch(/ has no processes: start the server first$/);

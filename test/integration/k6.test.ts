@@ -4,7 +4,6 @@ import { createServer } from 'node:http';
 import type { Socket } from 'node:net';
 import { join } from 'node:path';
 import { beforeAll, expect, test, vi } from 'vitest';
-import type { HistogramBar, LatencyDistribution } from '../../lib/result/load-result.ts';
 import { nginx } from '../../lib/scenario/index.ts';
 import { run } from '../../lib/process.ts';
 import { ensureTools } from '../../lib/setup/tools.ts';
@@ -29,60 +28,6 @@ function ran(folder: string, command: string, ...args: string[]) {
 
 const bakeoffIn = (folder: string, ...args: string[]) =>
   ran(folder, process.execPath, bakeoff, ...args);
-
-interface Trend {
-  avg: number;
-  min: number;
-  med: number;
-  'p(90)': number;
-  'p(95)': number;
-}
-
-test('the summary of k6 has the counts and percentiles of the engine', async () => {
-  const folder = newFolder();
-  const { origin } = await servers.start(nginx(['base'], { workers: 1 }));
-  const load = `{ url: '${origin}/', connections: 10, rate: 3000, duration: '3s' }`;
-  writeFileSync(
-    join(folder, 'my.js'),
-    `import loadgen from 'k6/x/loadgen';
-    export const options = { thresholds: { http_req_failed: ['rate<0.01'] } };
-    export default function () { console.log(JSON.stringify(loadgen.run(${load}))); }`,
-  );
-  const flags = ['--log-format', 'raw', '--console-output', 'said', '--summary-export', 's.json'];
-  const ended = await bakeoffIn(folder, 'k6', 'run', ...flags, 'my.js');
-  expect(ended, ended.stderr).toMatchObject({ code: 0 });
-  const result = JSON.parse(readFileSync(join(folder, 'said'), 'utf8')) as {
-    requests: number;
-    bytes: Record<'received' | 'sent', number>;
-    latencyMs: LatencyDistribution;
-  };
-  const { metrics } = JSON.parse(readFileSync(join(folder, 's.json'), 'utf8')) as {
-    metrics: Record<string, { count: number; value: number }> & { http_req_duration: Trend };
-  };
-  expect(metrics['http_reqs']?.count).toBe(result.requests);
-  expect(metrics['data_received']?.count).toBe(result.bytes.received);
-  expect(metrics['data_sent']?.count).toBe(result.bytes.sent);
-  expect(metrics['http_req_failed']?.value).toBe(0);
-  const { min, mean, max, histogram } = result.latencyMs;
-  const k6s = metrics.http_req_duration;
-  expect(k6s.min / min).toBeCloseTo(1, 2);
-  // One of its 300 samples may stand for the greatest time or not.
-  expect(Math.abs(k6s.avg - mean)).toBeLessThan(0.05 * mean + max / 300);
-  // Compares ranks, because values in the tail are far apart.
-  for (const [measured, share] of [
-    [k6s.med, 0.5],
-    [k6s['p(90)'], 0.9],
-    [k6s['p(95)'], 0.95],
-  ] as const) {
-    expect(measured).toBeGreaterThanOrEqual(quantile(histogram, share - 0.02));
-    expect(measured).toBeLessThanOrEqual(quantile(histogram, share + 0.02));
-  }
-});
-
-function quantile(histogram: readonly HistogramBar[], share: number): number {
-  let left = share * histogram.reduce((sum, [, count]) => sum + count, 0);
-  return histogram.find(([, count]) => (left -= count) <= 0)?.[0] ?? Infinity;
-}
 
 test('the example of the engine exits with code 99 if nothing listens', async () => {
   const folder = newFolder();

@@ -154,7 +154,7 @@ it('uses another port if the old one was taken meanwhile', async () => {
   await vi.waitFor(async () => {
     squatter.listen(Number(new URL(url).port), '127.0.0.1');
     await once(squatter, 'listening');
-  });
+  }, 20_000);
   expect(await store.revive()).toBe(true);
   expect(store.influx.url).not.toBe(url);
   expect(store.k6Output().out).toEqual([`influxdb=${store.influx.url}/bakeoff`]);

@@ -38,7 +38,7 @@ test('requests of a log are sent in proportion, and the page that differs is fou
     );
   const out = newOut();
   const run = startCommand(
-    `compare a.conf b.conf --log access.log --rounds 4 --duration 500ms --store none --no-look --out ${out} --load`
+    `compare a.conf b.conf --log access.log --rounds 4 --warmup 100ms --duration 500ms --store none --no-look --out ${out} --load`
       .split(' ')
       .concat("wrk -c 10 -t 1 -H 'Accept-Encoding: gzip'"),
     { ...home.env, INIT_CWD: home.folder },

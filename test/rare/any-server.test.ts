@@ -34,7 +34,9 @@ test('each serves its page, and leaves nothing behind', async () => {
     else console.warn(`SKIPPED: the example with ${program}, which is not installed`);
   }
   const out = newOut();
-  const args = `--quick --rounds 1 --duration 200ms --store none --out ${out}`.split(' ');
+  const args = `--quick --rounds 1 --warmup 100ms --duration 200ms --store none --out ${out}`.split(
+    ' ',
+  );
   const run = startCommand(['compare', ...installed, ...args], {
     ...home.env,
     INIT_CWD: folder,

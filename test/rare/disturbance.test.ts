@@ -87,7 +87,7 @@ test.each<[string, (run: ScenarioRun) => Promise<RegExp> | RegExp]>([
     async (run) => {
       const worker = workerOf(run);
       process.kill(worker, 'SIGSEGV');
-      await vi.waitFor(() => expect(isRunning(worker)).toBe(false));
+      await vi.waitFor(() => expect(isRunning(worker)).toBe(false), 20_000);
       return /nginx crashed under load, as its log says: \[alert\] worker process exited on signal 11/;
     },
   ],

@@ -21,7 +21,7 @@ beforeAll(() => {
   installed = installPackage(outside);
 });
 
-const shortest = ['--quick', '--rounds', '1', '--duration', '200ms', '--store', 'none'];
+const shortest = '--quick --rounds 1 --warmup 100ms --duration 200ms --store none'.split(' ');
 
 function filesOf(folder: string) {
   return readdirSync(folder, { recursive: true, encoding: 'utf8' })

@@ -38,7 +38,7 @@ const home = useHome(['k6', 'nginx']);
 
 /** Runs a short scenario in a copy. Returns what it prints. */
 async function outputOfScenario(copy: string, ...more: string[]): Promise<string> {
-  const quickly = ['--quick', '--rounds', '2', '--duration', '0.2', ...more];
+  const quickly = ['--quick', '--rounds', '1', '--warmup', '0.1', '--duration', '0.2', ...more];
   const scenario = ['bin/bakeoff.mjs', 'scenario', 'aa', ...quickly, '--out', newOut()];
   const { code, output } = await node(copy, scenario, home.env);
   expect(output).toContain('report.html');

@@ -72,8 +72,10 @@ test('the address is changed everywhere, even twice', async () => {
   ];
   for (const [command, args, folder] of checks)
     expect(ended(command, args, folder)).toMatchObject({ status: 0, stdout: '' });
-  const named = ['docker', 'package'].map((name) => `test/unit/${name}.test.ts`);
-  expect(ended('npx', ['vitest', 'run', '--project', 'unit', ...named])).toMatchObject({
+  const named = ['test/unit/docker.test.ts', 'test/integration/package.test.ts'];
+  expect(
+    ended('npx', ['vitest', 'run', '--project', 'unit', '--project', 'integration', ...named]),
+  ).toMatchObject({
     status: 0,
   });
 

@@ -33,7 +33,7 @@ test('is reproducible, and compares without Go', async () => {
   const env = { ...home.env, K6_BIN: '', BAKEOFF_HOME: '', XDG_DATA_HOME: data };
   const go = await findGo(thisMachine());
   const out = newOut();
-  const args = `nginx-open-file-cache --quick --rounds 1 --duration 200ms --store none --out ${out}`;
+  const args = `nginx-open-file-cache --quick --rounds 1 --warmup 100ms --duration 200ms --store none --out ${out}`;
   const { code, stdout, stderr } = await inProject(
     installed.folder,
     ['bakeoff', 'scenario', ...args.split(' ')],

@@ -26,7 +26,7 @@ async function resultOf(
   out = newOut(),
 ): Promise<Result & { url: string }> {
   const url = await influxProxy((await storeOf(home)).influx, fate);
-  const args = `${name} --rounds 2 --duration 300ms --influx ${url} --out ${out}`;
+  const args = `${name} --rounds 2 --warmup 100ms --duration 300ms --influx ${url} --out ${out}`;
   const run = startScenario(args, home.env);
   expect(await run.ended, run.stderr()).toBe(code);
   return { ...readResult(out), url };
@@ -66,7 +66,7 @@ test('a database that refuses the figures of every round is reported once', asyn
   expect(integrity?.points?.lost).toBeGreaterThan(0);
 });
 
-const line = `${name} --rounds 3 --duration 300ms`;
+const line = `${name} --rounds 3 --warmup 100ms --duration 300ms`;
 
 test('the contents of a deleted database are rewritten at the end', async () => {
   const out = newOut();

@@ -41,7 +41,7 @@ test('an impossible results folder is refused before anything starts', async () 
 
 test('a folder in place of a file ends the run with one line', async () => {
   const out = newOut();
-  const run = start(`--rounds 2 --duration 200ms --store none --out ${out}`);
+  const run = start(`--rounds 2 --warmup 100ms --duration 200ms --store none --out ${out}`);
   const inTheWay = 'round-2/k6-1/load.json';
   await vi.waitFor(
     () => {
@@ -65,7 +65,7 @@ test.runIf(process.getuid?.() === 0)(
     mkdirSync(out);
     chownSync(out, nobody, nobody);
     chmodSync(dirname(out), 0o711);
-    const run = start(`--rounds 2 --duration 200ms --store none --out ${out}`);
+    const run = start(`--rounds 2 --warmup 100ms --duration 200ms --store none --out ${out}`);
     const swap = 'mv "$1" "$2"; mkdir "$1"; echo "throw new Error()" >"$1/script.js"';
     await vi.waitFor(() => expect(existsSync(join(runFolder(out), 'script.js'))).toBe(true), {
       timeout: 60_000,
@@ -95,7 +95,7 @@ test('a small file system is refused, and a full one keeps the finished rounds',
   expect(refused.stderr()).toMatch(/has too little space, this run needs \d+ MB: [^\n]*\n$/);
   expect(readdirSync(out)).toEqual([]);
 
-  const run = start(`--rounds 3 --duration 700ms --store none --out ${out}`);
+  const run = start(`--rounds 3 --warmup 100ms --duration 700ms --store none --out ${out}`);
   await underLoad(run, out, 2);
   fill(join(runFolder(out), 'filler'));
   expect(await run.ended).toBe(1);

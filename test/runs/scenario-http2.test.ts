@@ -98,7 +98,7 @@ test('a variant with published figures only is not run', async () => {
   const out = newOut();
   const run = start(
     out,
-    'http1-vs-h2-small-file --quick --rounds 1 --variants nginx-http1,nginx-spdy --store none',
+    'http1-vs-h2-small-file --rounds 1 --warmup 100ms --duration 300ms --variants nginx-http1,nginx-spdy --store none',
     { ...home.env, H2O_BIN: '/nowhere/h2o', NGHTTPD_BIN: '/nowhere/nghttpd' },
   );
   const result = await wholeResult(run, out);

@@ -1,5 +1,5 @@
 // Complete runs: their output, and their state after failures.
-import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { chmodSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect, test, vi } from 'vitest';
@@ -37,7 +37,7 @@ const sum = (values: readonly number[]) => values.reduce((total, value) => total
 
 test('result.json, the summary of k6 and InfluxDB agree', async () => {
   const out = newOut();
-  const run = start(out, `${name} --rounds 2 --duration 500ms --json`);
+  const run = start(out, `${name} --rounds 2 --warmup 100ms --duration 500ms --json`);
   const result = await wholeResult(run, out);
   expect(JSON.parse(run.stdout())).toEqual(result);
   expect(result).toMatchObject({
@@ -112,7 +112,7 @@ test.each([
   ],
 ])('--json is not lost in silence if stdout %s', async (_what, script, code, message) => {
   const out = newOut();
-  const args = `scenario ${name} --variants workers --rounds 1 --duration 300ms --store none --json --out ${out}`;
+  const args = `scenario ${name} --variants workers --rounds 1 --warmup 100ms --duration 300ms --store none --json --out ${out}`;
   const run = startCommand(args, home.env, ['bash', '-c', script, 'bash']);
   expect(await run.ended, run.stderr()).toBe(code);
   expect(run.stderr()).toMatch(message);
@@ -155,7 +155,7 @@ test('counts the same requests as the log of the server, with shared cores and a
 test('Ctrl-C keeps finished rounds, ends all processes and exits with 130', async () => {
   const out = newOut();
   const csv = `${out}.csv`;
-  const run = start(out, `${name} --rounds 3 --duration 1500ms --export-csv ${csv}`);
+  const run = start(out, `${name} --rounds 3 --warmup 100ms --duration 1500ms --export-csv ${csv}`);
   await underLoad(run, out, 2);
   // Leftovers of a killed run.
   expect(readResult(out)).toMatchObject({
@@ -215,7 +215,7 @@ test('a second Ctrl-C ends a long run at once; no other run may measure at the s
 
 test('a server that dies invalidates the round; a second time, the run ends with the results so far', async () => {
   const out = newOut();
-  const run = start(out, `${name} --rounds 3 --duration 1500ms`);
+  const run = start(out, `${name} --rounds 3 --warmup 100ms --duration 1500ms`);
   const { round, master } = await underLoad(run, out, 1);
   process.kill(master, 'SIGKILL');
   const first = await underLoad(run, out, 2);
@@ -237,24 +237,4 @@ test('a server that dies invalidates the round; a second time, the run ends with
     `round ${round} was dropped and repeated as round ${round + 1}: `,
   );
   expect(run.stdout()).toContain('Ended early: 1 of 3 rounds');
-});
-
-test('for a page without a stated length, the first response sets the length', async () => {
-  const out = newOut();
-  const www = join(out, '../www');
-  mkdirSync(www);
-  writeFileSync(join(www, 'page.txt'), 'five.');
-  const server = "nginx(['base'], { workers: 1 })";
-  const file = writeScenario(
-    out,
-    'grows',
-    `page: { docroot: '${www}', path: '/page.txt' }, load: wrk('-c 2 -t 1 -d 1'),
-      variants: [{ name: 'a', server: ${server} }, { name: 'b', server: ${server} }],`,
-  );
-  const run = start(out, `${file} --rounds 5 --duration 300ms --store none --no-look`);
-  await vi.waitFor(() => expect(run.stderr()).toContain('round 1 of 5 · b'), soon);
-  writeFileSync(join(www, 'page.txt'), 'six...');
-  expect(await run.ended).toBe(1);
-  expect(run.stderr()).toMatch(/failed twice: .*\/page\.txt answers with 6 bytes instead of 5: /);
-  expect(readResult(out).variants.map(({ load }) => load['bodyBytes'])).toEqual([5, 5]);
 });

@@ -121,7 +121,9 @@ test('arguments of a command, and a body and headers from a file, are stored onl
       'compare',
       `a=node server.mjs --token=${secret} 1`,
       `b=node server.mjs --token=${secret} 2`,
-      ...`--quick --duration 0.3s --rounds 1 --out ${out} --export-json ${exported}`.split(' '),
+      ...`--quick --warmup 100ms --duration 0.3s --rounds 1 --out ${out} --export-json ${exported}`.split(
+        ' ',
+      ),
       ...'--header @headers --data @body --allow-different-bodies'.split(' '),
     ],
     {
@@ -172,7 +174,7 @@ test.each([
   const out = newOut();
   const run = startCommand(
     [
-      ...`compare a.conf b.conf --quick --duration 0.3s --rounds 1 --log log --out ${out}`.split(
+      ...`compare a.conf b.conf --quick --warmup 100ms --duration 0.3s --rounds 1 --log log --out ${out}`.split(
         ' ',
       ),
       ...flags,

@@ -43,7 +43,7 @@ function start(variants: string, out: string) {
     `import { address, command, defineScenario, h2load, wrk } from '${join(import.meta.dirname, '../../lib/scenario/index.ts')}';
     export default defineScenario({ name: 'sides', title: 'sides', knob: 'all', load: wrk('-c 4 -t 1 -d 1'), page: { path: '/', bodyBytes: 5 }, variants: [${variants}] });`,
   );
-  const length = variants.includes('h2load(') ? '' : ' --duration 500ms';
+  const length = variants.includes('h2load(') ? '' : ' --warmup 100ms --duration 500ms';
   return startScenario(`${file} --rounds 1${length} --store none --out ${out}`, home.env);
 }
 
@@ -186,7 +186,17 @@ test('a command runs before the servers start in each round; once it fails, the 
   const isMeasured = `grep -qs '"round": ' ${out}/*/result.json`;
   const command = `echo again >>calls; ! ${isMeasured} || { echo no more rows >&2; exit 4; }`;
   const sides = ['one', 'two'].map((name) => `${name}=node server.cjs`);
-  const words = [...sides, '--prepare', command, '--rounds', '3', '--duration', '300ms'];
+  const words = [
+    ...sides,
+    '--prepare',
+    command,
+    '--rounds',
+    '3',
+    '--warmup',
+    '100ms',
+    '--duration',
+    '300ms',
+  ];
   const run = startCommand(['compare', ...words, '--no-look', '--store', 'none', '--out', out], {
     ...home.env,
     INIT_CWD: home.folder,
@@ -200,20 +210,4 @@ test('a command runs before the servers start in each round; once it fails, the 
   // Before the sides are tried, and in two rounds; a busy machine has rounds repeated.
   const calls = readFileSync(join(home.folder, 'calls'), 'utf8').match(/again/g);
   expect(calls?.length).toBeGreaterThanOrEqual(3);
-});
-
-test("a scenario's own command is kept in its result", async () => {
-  const out = newOut();
-  const file = join(home.folder, 'reset.scenario.ts');
-  writeFileSync(
-    file,
-    `import { command, defineScenario, wrk } from '${join(import.meta.dirname, '../../lib/scenario/index.ts')}';
-    export default defineScenario({ name: 'reset', title: 'reset', knob: 'all', prepare: 'echo ok >reset', load: wrk('-c 4 -t 1 -d 1'),
-      page: { path: '/', bodyBytes: 5 }, variants: [{ name: 'one', server: command('node server.cjs', { folder: '.' }) }] });`,
-  );
-  const env = { ...home.env, INIT_CWD: home.folder };
-  const run = startScenario(`${file} --rounds 1 --duration 300ms --store none --out ${out}`, env);
-  expect(await run.ended, run.stderr()).toBe(0);
-  expect(readFileSync(join(home.folder, 'reset'), 'utf8')).toBe('ok\n');
-  expect(readResult(out).prepare).toBe('echo ok >reset');
 });

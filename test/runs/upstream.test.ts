@@ -51,7 +51,8 @@ test('CPU time of a backend is reported separately from other programs', async (
     );
   const out = newOut();
   const cores = `--server-cpus ${serverCpu} --generator-cpus ${generatorCpu}`;
-  const options = `--rounds 1 --duration 1s --store none ${cores} --out ${out} --load`.split(' ');
+  const options =
+    `--rounds 1 --warmup 200ms --duration 1s --store none ${cores} --out ${out} --load`.split(' ');
   const run = startCommand(
     ['compare', ...configs, ...options, "wrk -c 10 -t 1 -H 'Accept-Encoding: gzip'"],
     { ...home.env, INIT_CWD: home.folder },
@@ -85,7 +86,7 @@ test('a stub replaces a backend with the same response time; an unused stub is r
       'events { } http { access_log off; server { listen 8080; location / { proxy_pass http://app:9000; } } }',
     );
   const compare = (upstreams: string, out: string) => {
-    const args = `${upstreams} --rounds 1 --duration 300ms --store none --out ${out} --load`;
+    const args = `${upstreams} --rounds 1 --warmup 100ms --duration 300ms --store none --out ${out} --load`;
     return startCommand(['compare', ...sides, ...args.split(' '), 'wrk -c 5 -t 1 -d 1'], home.env);
   };
   const out = newOut();

@@ -32,8 +32,9 @@ test('a command that ignores TERM is ended by KILL', async () => {
     signal: controller.signal,
     started: (id) => void (pid = id),
   });
-  await vi.waitFor(() =>
-    expect(readFileSync(`/proc/${pid}/cmdline`, 'utf8')).toContain('stubborn'),
+  await vi.waitFor(
+    () => expect(readFileSync(`/proc/${pid}/cmdline`, 'utf8')).toContain('stubborn'),
+    20_000,
   );
   controller.abort(new Error('enough'));
   await expect(over).rejects.toThrow('enough');

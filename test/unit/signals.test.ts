@@ -20,13 +20,13 @@ test('Ctrl-C comes twice through npm, and is one wish even if this process is bu
     block(600);
   });
   interrupt();
-  await vi.waitFor(() => expect(signal.aborted).toBe(true));
+  await vi.waitFor(() => expect(signal.aborted).toBe(true), 20_000);
   await delay(1);
   expect(exit).not.toHaveBeenCalled();
   await vi.waitFor(() => {
     interrupt();
     expect(exit).toHaveBeenCalledWith(130);
-  });
+  }, 20_000);
   release();
   expect(printed).toHaveBeenCalledExactlyOnceWith(expect.stringContaining('ending the run'));
 });

@@ -105,9 +105,9 @@ test('sides whose start-up is asked for start one after the other, in another or
   ] as const) {
     ready.clear();
     const opening = openStages(context, group, { round });
-    await vi.waitFor(() => expect([...ready.keys()]).toEqual([first]));
+    await vi.waitFor(() => expect([...ready.keys()]).toEqual([first]), 20_000);
     ready.get(first)?.();
-    await vi.waitFor(() => expect([...ready.keys()]).toEqual([first, second]));
+    await vi.waitFor(() => expect([...ready.keys()]).toEqual([first, second]), 20_000);
     ready.get(second)?.();
     const stages = await opening;
     expect(stages.map(({ server, startupMs }) => [server.name, startupMs])).toEqual([
@@ -121,7 +121,7 @@ test('sides start at once where nobody asked for their start-up, and then none h
   const { context, group, ready } = waitingRun({ metric: 'memory' });
   const opening = openStages(context, group, { round: 1 });
   // Neither is ready.
-  await vi.waitFor(() => expect([...ready.keys()]).toEqual(['a', 'b']));
+  await vi.waitFor(() => expect([...ready.keys()]).toEqual(['a', 'b']), 20_000);
   for (const tell of ready.values()) tell();
   expect((await opening).map(({ startupMs }) => startupMs)).toEqual([undefined, undefined]);
 });

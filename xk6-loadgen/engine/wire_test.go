@@ -12,6 +12,10 @@ func TestWireIsWhatTheConnectionsCarried(t *testing.T) {
 	for name, requests := range map[string]int64{"connections are kept": 400, "one connection per request": 400, "each 16th is read": 4000} {
 		keepAlive := name == "connections are kept"
 		for _, secure := range []bool{false, true} {
+			if secure && requests > 400 {
+				// TLS changes nothing in which of them are read, and takes seconds.
+				continue
+			}
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
 				var o Options

@@ -11,7 +11,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { describe, expect, it, onTestFinished, test, vi } from 'vitest';
+import { afterEach, describe, expect, it, onTestFinished, test, vi } from 'vitest';
 import { foldersOf, helper, onPath, whoMayChange } from '../../bin/trust.mjs';
 import { run } from '../../lib/process.ts';
 import { makeOwnFolder, makePrivateFolder } from '../../lib/files.ts';
@@ -32,6 +32,8 @@ import { newFolder } from '../fixtures/new-folder.ts';
 import { start } from '../fixtures/node-process.ts';
 import { isRunning, stopWhole } from '../fixtures/processes.ts';
 import { plantedIn } from '../fixtures/planted.ts';
+
+afterEach(() => void vi.unstubAllEnvs());
 
 const asRoot = it.runIf(process.geteuid?.() === 0);
 const stranger = 12_345;

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import fs, { mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
 import path from 'node:path';
-import { beforeEach, describe, expect, it, onTestFinished, test, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, onTestFinished, test, vi } from 'vitest';
 import { byName } from '../../lib/present.ts';
 import { wordsOf } from '../../lib/process.ts';
 import { counterNames } from '../../lib/result/result.ts';
@@ -13,6 +13,8 @@ import type { UpstreamAddress } from '../../lib/servers/ports.ts';
 import { makeScratch } from '../../lib/servers/scratch.ts';
 import { countersOf, processTree, watchUpstreams, watchUsage } from '../../lib/servers/usage.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
+
+afterEach(() => void vi.restoreAllMocks());
 
 let proc = '';
 beforeEach(() => {

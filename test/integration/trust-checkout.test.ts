@@ -197,7 +197,10 @@ describe('a checkout', () => {
       other.kill('SIGKILL');
       await once(other, 'close');
     });
-    await vi.waitUntil(() => existsSync(join(root, 'node_modules')), { interval: 0 });
+    await vi.waitUntil(() => existsSync(join(root, 'node_modules')), {
+      timeout: 20_000,
+      interval: 0,
+    });
     for (let looks = 0; looks < 300; looks++) expect(refusalForRoot(root)).toBeUndefined();
   });
 

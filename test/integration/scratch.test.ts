@@ -13,13 +13,15 @@ import {
 } from 'node:fs';
 import { spawnSync, type StdioOptions } from 'node:child_process';
 import path from 'node:path';
-import { expect, it, onTestFinished, vi } from 'vitest';
+import { afterEach, expect, it, onTestFinished, vi } from 'vitest';
 import { userUmask } from '../../lib/files.ts';
 import { run, type Before } from '../../lib/process.ts';
 import { pidNamespace, removeLeftCgroups } from '../../lib/servers/scope.ts';
 import { makeScratch, temporaryFolder } from '../../lib/servers/scratch.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
+
+afterEach(() => void vi.unstubAllEnvs());
 
 const asRoot = it.runIf(process.getuid?.() === 0);
 

@@ -84,7 +84,7 @@ test('with --wait, a run waits, names the other run once, and gives up after the
     /^another run of bakeoff is still measuring after .*: give a longer --wait, or end it$/,
   );
   const waiting = waitFor(60);
-  await vi.waitFor(() => expect(lines).toHaveLength(2));
+  await vi.waitFor(() => expect(lines).toHaveLength(2), 20_000);
   expect(lines[1]).toMatch(
     `waiting for another run of bakeoff to end, 1 min at most: process ${process.pid} of `,
   );
@@ -93,7 +93,7 @@ test('with --wait, a run waits, names the other run once, and gives up after the
   const aborted = new AbortController();
   const held = await oneRunAtATime(name);
   const late = waitFor(60, aborted);
-  await vi.waitFor(() => expect(lines).toHaveLength(3));
+  await vi.waitFor(() => expect(lines).toHaveLength(3), 20_000);
   aborted.abort(new Error('enough'));
   await expect(late).rejects.toThrow('enough');
   held();
@@ -115,9 +115,9 @@ test('waiting runs measure in order of arrival, and a stopped one does not block
   await vi.waitFor(() => expect(stopped.stderr()).toMatch('waiting for'), soon);
   halt(stopped.pid);
   const first = waiter('first');
-  await vi.waitFor(() => expect(lines).toHaveLength(1));
+  await vi.waitFor(() => expect(lines).toHaveLength(1), 20_000);
   const second = waiter('second');
-  await vi.waitFor(() => expect(lines).toHaveLength(2));
+  await vi.waitFor(() => expect(lines).toHaveLength(2), 20_000);
   expect(lines[0]).toMatch(/; 1 other run waits too, and came before$/);
   expect(lines[1]).toMatch(/; 2 other runs wait too, and came before$/);
   release();

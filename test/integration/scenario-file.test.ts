@@ -9,7 +9,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import path from 'node:path';
-import { expect, test, vi } from 'vitest';
+import { afterEach, expect, test, vi } from 'vitest';
 import { run } from '../../lib/process.ts';
 import { exportedScenario, findScenario } from '../../lib/cli/find-scenario.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
@@ -17,6 +17,8 @@ import { sharedFolder } from '../fixtures/new-folder.ts';
 import { start } from '../fixtures/node-process.ts';
 import { isRunning } from '../fixtures/processes.ts';
 import { refusalOf } from '../fixtures/refused.ts';
+
+afterEach(() => void vi.unstubAllEnvs());
 
 const valid = `
   import { defineScenario, nginx, wrk } from 'server-bakeoff';

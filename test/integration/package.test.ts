@@ -1,11 +1,16 @@
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { beforeAll, describe, expect, test, vi } from 'vitest';
+import { afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
 import { findScenario } from '../../lib/cli/find-scenario.ts';
 import { fromCallersFolder, projectRoot } from '../../lib/setup/paths.ts';
 import type { ConfiguredServer } from '../../lib/scenario/model.ts';
 import { sharedFolder } from '../fixtures/new-folder.ts';
+
+afterEach(() => {
+  vi.unstubAllEnvs();
+  vi.restoreAllMocks();
+});
 
 const textOf = (file: string) => readFileSync(join(projectRoot, file), 'utf8');
 

@@ -24,7 +24,7 @@ test("connections of clients are not a server's own, and those to others are", a
       const text = readFileSync(log, 'utf8');
       expect(text).toMatch(/^\d+\n$/);
       return Number(text);
-    });
+    }, 20_000);
     const client = connect(port, '127.0.0.1');
     await once(client, 'connect');
     expect(await connectsOut([child.pid as number])).toBe(false);
@@ -55,7 +55,7 @@ test.each([
   // Node's pipes are sockets.
   const child = spawn('perl', line, { stdio: ['ignore', file, file] });
   try {
-    await vi.waitFor(() => expect(readFileSync(log, 'utf8')).toBe('1'));
+    await vi.waitFor(() => expect(readFileSync(log, 'utf8')).toBe('1'), 20_000);
     expect(await connectsOut([child.pid as number])).toBe(isOut);
   } finally {
     child.kill();

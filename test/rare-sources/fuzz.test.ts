@@ -1,4 +1,4 @@
-// The engine's tests with the race detector, and fuzzing of the engine and its parsers.
+// Fuzzing of the engine and its parsers, with the race detector.
 import { basename, join } from 'node:path';
 import { beforeAll, expect, test } from 'vitest';
 import { run } from '../../lib/process.ts';
@@ -23,16 +23,6 @@ beforeAll(async () => {
   const env = { ...quickly.env, CGO_ENABLED: '1', CC: gcc };
   await runGo([...args, ...packages.map((path) => `./${path}`)], { ...quickly, env });
 }, 900_000);
-
-test('the tests of the engine', async () => {
-  const first = await runTests('engine', ['-test.timeout=10m']);
-  expect(first.stdout + first.stderr).not.toContain('DATA RACE');
-  // The cores may be away for longer than a test tolerates, while all run beside others.
-  const failed = [...first.stdout.matchAll(/^--- FAIL: (\w+)/gm)].map(([, name]) => name);
-  const again = ['-test.run', `^(${failed.join('|')})$`];
-  const { code, stdout, stderr } = failed.length > 0 ? await runTests('engine', again) : first;
-  expect(code, first.stdout + stdout + stderr).toBe(0);
-});
 
 test.each(packages)('fuzzing of %s', async (path) => {
   const { stdout } = await runTests(path, ['-test.list', '^Fuzz']);

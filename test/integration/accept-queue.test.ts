@@ -29,7 +29,7 @@ test('the overflows of a stopped server are its own, not those of another one in
     const queue = await read();
     expect(queue?.backlog).toBe(1);
     expect(queue?.overflows).toBeGreaterThanOrEqual(4);
-  });
+  }, 20_000);
   // The namespace has overflows now, and none of them is this server's.
   expect(await readOther()).toEqual({ overflows: 0, backlog: 7 });
 });
