@@ -59,7 +59,7 @@ export async function compiledCommands(projectRoot, keptMs = dayMs) {
     writeFileSync(join(fresh, 'state'), `${seenNow}\n${contentNow}\n`);
     for (const name of [...names, 'state']) renameSync(join(fresh, name), join(dist, name));
     removeOld(dist, names, keptMs);
-    giveToCaller(projectRoot, [dist, ...readdirSync(dist).map((name) => join(dist, name))]);
+    giveToCaller(projectRoot, [dist, ...[...names, 'state'].map((name) => join(dist, name))]);
   } finally {
     process.umask(umask);
     rmSync(fresh, { recursive: true, force: true });

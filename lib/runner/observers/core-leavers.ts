@@ -36,7 +36,10 @@ export const coreLeavers: Observer = {
 /** The cores on which threads of the server may run; none of a server whose processes are not known here. */
 function cpusOf(server: RunningServer): number[] {
   if (!isWatched(server)) return [];
-  const tasks = atRandom(server.processes(), mostThreads.ofServer).flatMap(threadsOf);
+  const ofProcesses = atRandom(server.processes(), mostThreads.ofServer).map(threadsOf);
+  // One of each process first: helpers with many threads hide no other process.
+  const places = Array.from({ length: mostThreads.ofProcess }, (_, place) => place);
+  const tasks = places.flatMap((place) => ofProcesses.flatMap((threads) => threads[place] ?? []));
   const lists = tasks
     .slice(0, mostThreads.ofServer)
     .flatMap((task) => /^Cpus_allowed_list:\s+(\S+)$/m.exec(textOf(`${task}/status`))?.[1] ?? []);
