@@ -1,6 +1,5 @@
 // What checks the sources: format, lint, types, and Go's tests. Each is a program of its own, whose words are printed as they are.
 import { dirname, join } from 'node:path';
-import { serverSources } from '../lib/features/calibrate/servers.ts';
 import { run, type Finished } from '../lib/process.ts';
 import { findGo } from '../lib/setup/k6.ts';
 import { thisMachine } from '../lib/setup/machine.ts';
@@ -8,6 +7,9 @@ import { projectRoot } from '../lib/setup/paths.ts';
 import { ensureTools } from '../lib/setup/tools.ts';
 import { givingWay } from './fixtures/giving-way.ts';
 import { quickly, ranGo, withoutK6 } from './go.ts';
+
+/** The Go module of the known servers. */
+const serverSources = join(projectRoot, 'lib/features/calibrate/server');
 
 interface Check {
   name: string;
