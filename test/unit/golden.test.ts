@@ -30,8 +30,8 @@ const goldenFile = (name: string, format: string): string =>
   join(projectRoot, 'test/golden', `${name.replaceAll(' ', '-')}.${format}`);
 
 /**
- * The page's words of the core, a row of a table on a line: without markup, the plots' data, and the feature's line on where the figures are
- * stored.
+ * The page's words of the core, a row of a table on a line, and how often it has each tag and class: without the plots' data, and the feature's
+ * line on where the figures are stored.
  */
 function shown(page: string, run: Result): string {
   let text = page.replaceAll(/<(style|script)\b[^]*?<\/\1>/g, '');
@@ -40,10 +40,14 @@ function shown(page: string, run: Result): string {
     .replaceAll(/\s+/g, ' ')
     .replaceAll(/<\/(?:h\d|p|li|tr|summary|caption)>/g, '\n');
   const words = rows.replaceAll(/<\/t[dh]>/g, ' | ').replaceAll(/<[^>]*>/g, '');
+  const markup = new Map<string, number>();
+  for (const [what] of text.matchAll(/<\w+|(?<= )(?:class|role|scope)="[^"]*"/g))
+    markup.set(what, (markup.get(what) ?? 0) + 1);
+  const counts = [...markup].sort().map(([what, count]) => `${what} ${count}`);
   return `${words
     .replaceAll(/ *\| *(?=\n)/g, '')
     .replaceAll(/\s*\n\s*/g, '\n')
-    .trim()}\n`;
+    .trim()}\n\n${counts.join('\n')}\n`;
 }
 
 for (const [name, run] of Object.entries(runs))
