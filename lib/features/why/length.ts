@@ -8,8 +8,8 @@ import { loadOf } from '../../scenario/variants.ts';
 
 /** Load of a side, in seconds, while perf samples CPU time if nothing else asks for one, and while it counts calls. */
 export const perfLoadSeconds = { sampled: 2, counted: 0.5 };
-/** A load is as long as the load's own text says, but no longer, in seconds. */
-const longestSeconds = 10;
+/** A load is as long as the load's own text says, but no longer, nor are those of all sides together, in seconds. */
+const longestSeconds = { ofSide: 10, ofAll: 30 };
 /** About how long a side's start and end take with those of a load, and with perf also its reading and its second load, in seconds. */
 const overheadSeconds = { alone: 1.5, withPerf: 2 };
 /** A shorter load says less than the rounds. */
@@ -38,8 +38,8 @@ export function lengthOfLook(
   // The loads of all sides take half as long as the rounds did at most, and no longer than --max-time leaves.
   const leftSeconds = (plan.maxTimeSeconds ?? Infinity) - tookSeconds;
   const most = Math.min(
-    longestSeconds,
-    tookSeconds / 2 / sides.length,
+    longestSeconds.ofSide,
+    Math.min(longestSeconds.ofAll, tookSeconds / 2) / sides.length,
     leftSeconds / sides.length - overhead,
   );
   const secondsOf = (side: PlannedVariant) => checkedSeconds(plan, side, most);
