@@ -46,11 +46,12 @@ it('the live dashboard offers the runs with samples per second', async () => {
 
 it('every query on a real run returns data, except where there can be none', async () => {
   for (const result of [wrk, rate]) {
-    // The run had no failures and no link.
+    // The run had no failures, no link and no look at causes.
     expect(await database.emptyPanels('comparison', result)).toEqual([
       ...(result === wrk ? ['Answers by latency: ${variant:csv}'] : []),
       'Attempts that failed, by cause',
       'What went over the link',
+      'Why: CPU µs of a request',
     ]);
     expect(await database.emptyPanels('articles', result)).toEqual([]);
     // Ratios start with the third round, which is there if one was repeated.
