@@ -146,7 +146,7 @@ export function startedOf(
       shows(processes.map(({ command }) => command));
       return processes;
     },
-    { timeout: 120_000, interval: 20 },
+    { timeout: 300_000, interval: 20 },
   );
 }
 
