@@ -25,7 +25,13 @@ import {
   type Stage,
   type VariantRound,
 } from './plan.ts';
-import { pausingIn, withRandomWarmup, withSharedWarmup, withWarmups } from './warmups.ts';
+import {
+  pausingIn,
+  usualCosts,
+  withRandomWarmup,
+  withSharedWarmup,
+  withWarmups,
+} from './warmups.ts';
 import { expectedRounds, nextLook, roundsToLook, secondsPerRound } from './times.ts';
 import { reasonOfTime, timeText, TimeLeft } from './time-left.ts';
 import { Interrupted } from '../signals.ts';
@@ -262,6 +268,7 @@ class Rounds {
         answers: this.#answers.bySide,
         onAnswers: () => this.#answers.say(),
         known: this.#ratesSoFar(),
+        usualCosts: usualCosts(this.#kept),
         onStep: (more) => {
           this.#steps.push(...more);
           this.#events.stepped({ round: place, steps: more });

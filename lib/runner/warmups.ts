@@ -1,7 +1,7 @@
 // The lengths of warm-ups where a round's differ from those of the plan. The method: docs/verdicts.md.
 import { coldCosts } from '../analysis/continuous.ts';
-import { hasPaused } from '../analysis/phases.ts';
-import { total } from '../analysis/statistics.ts';
+import { hasPaused, serverCpuSecondsPerResponse } from '../analysis/phases.ts';
+import { median, minimumRounds, total } from '../analysis/statistics.ts';
 import type { Phase } from '../result/result.ts';
 import { isAtRate, type Load } from '../scenario/load.ts';
 import { drawnBy, type Group, type KeptRound, type PlannedVariant, type Stage } from './plan.ts';
@@ -61,18 +61,38 @@ export function pausingIn(rounds: readonly Pick<KeptRound, 'outcomes'>[]): Set<s
 
 /** The warm-up that follows one after which the server was still cold. */
 const timesLonger = 4;
+/** A window that costs at most so many times what the windows of other rounds cost is no colder than they: the warm-up's end was disturbed. */
+const asUsual = 1.1;
+
+/** What a response of each variant has cost in the windows of so many rounds that they tell, as a median in microseconds of CPU time. */
+export function usualCosts(kept: readonly KeptRound[]): Map<string, number> {
+  if (kept.length < minimumRounds) return new Map();
+  const names = [...(kept[0]?.outcomes.keys() ?? [])];
+  const costsOf = (name: string) =>
+    kept.map(({ outcomes }) => {
+      const { phases = [] } = outcomes.get(name) ?? {};
+      return 1e6 * serverCpuSecondsPerResponse(phases.slice(0, 1));
+    });
+  return new Map(names.map((name) => [name, median(costsOf(name))]));
+}
 
 /**
  * Returns the next warm-up of a server at its limit that still got faster after its warm-up, if its length is the engine's to choose and it
- * can be longer; else undefined. @param phases of a round @param servedSeconds of load before these
+ * can be longer; else undefined. @param phases of a round @param usualCost see usualCosts @param servedSeconds of load before these
  * @returns seconds: the next length; before, after: CPU time per response in microseconds at the warm-up's end and in the window
  */
-export function longerWarmup(load: Load, phases: readonly Phase[], servedSeconds = 0) {
+export function longerWarmup(
+  load: Load,
+  phases: readonly Phase[],
+  usualCost?: number,
+  servedSeconds = 0,
+) {
   const costs = coldCosts(phases);
   const { rps = 0, warmupSeconds = 0 } = phases[0]?.continuous ?? {};
   const hadSeconds = servedSeconds + warmupSeconds;
   const most = load.warmupLimitSeconds ?? 0;
   if (costs === undefined || hadSeconds >= most) return undefined;
+  if (usualCost !== undefined && costs.after <= asUsual * usualCost) return undefined;
   if (phases[0]?.turns?.waits === true && rps * costs.before < 1e6 * coresAtLimit) return undefined;
   return { ...costs, hadSeconds, seconds: Math.min(most, timesLonger * hadSeconds) };
 }
