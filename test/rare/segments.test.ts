@@ -3,7 +3,7 @@ import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { startK6, compileScript } from '../../lib/runner/k6.ts';
-import { instanceArguments } from '../../lib/features/kubernetes/generators.ts';
+import { instanceArguments } from '../fixtures/pods.ts';
 import { ensureTools } from '../../lib/setup/tools.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
 

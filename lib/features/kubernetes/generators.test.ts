@@ -1,12 +1,6 @@
 import { expect, test } from 'vitest';
 import type { LoadPlan, PhaseOutcome, SideOptions } from '../../k6/load-plan.ts';
-import {
-  byOurClock,
-  dividedPlan,
-  instanceArguments,
-  mergeInstances,
-  type InstanceEnd,
-} from './generators.ts';
+import { byOurClock, dividedPlan, mergeInstances, type InstanceEnd } from './generators.ts';
 import { byName } from '../../present.ts';
 import { wireNames, type HistogramBar, type LoadResult } from '../../result/load-result.ts';
 import { latency, phase } from '../../../test/fixtures/phase.ts';
@@ -24,16 +18,6 @@ const planOf = (
 const endOf = (result: LoadResult): InstanceEnd => ({ phases: [{ results: [result] }] });
 const merged = (results: readonly LoadResult[], plan = planOf()) =>
   (mergeInstances(results.map(endOf), plan) as [PhaseOutcome])[0].results[0] as LoadResult;
-
-test('an instance gets its segment by the flags of k6-operator', () => {
-  expect(instanceArguments(3, 3)).toEqual([
-    '--execution-segment=2/3:1',
-    '--execution-segment-sequence=0,1/3,2/3,1',
-    '--tag',
-    'instance_id=3',
-  ]);
-  expect(instanceArguments(1, 1)[0]).toBe('--execution-segment=0:1');
-});
 
 const meetAt = { url: 'http://influxdb:8086', database: 'bakeoff', withinSeconds: 50 };
 

@@ -13,19 +13,6 @@ const mostApartMs = 100;
 /** The engine waits at most this long for an agreed begin. */
 const longestWaitSeconds = 60;
 
-/** k6's arguments for an instance (from 1), as k6-operator has them. */
-export function instanceArguments(instance: number, instances: number): string[] {
-  const ends = Array.from({ length: instances + 1 }, (_, place) =>
-    place % instances === 0 ? place / instances : `${place}/${instances}`,
-  );
-  return [
-    `--execution-segment=${ends[instance - 1]}:${ends[instance]}`,
-    `--execution-segment-sequence=${ends.join(',')}`,
-    '--tag',
-    `instance_id=${instance}`,
-  ];
-}
-
 /**
  * Returns the plan for each instance, with its part of the threads, at least 1.
  * @param meetAt where the instances agree on the begin
