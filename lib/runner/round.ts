@@ -78,12 +78,12 @@ async function groupRound(
 ): Promise<Map<string, VariantRound>> {
   const { plan, sink, signal } = context;
   const folder = join(roundFolder(context.folder, attempt.round), `k6-${place}`);
-  await mkdir(folder, { recursive: true });
   const stages =
     attempt.open === undefined
       ? await openStages(context, group, attempt)
       : goingOn(attempt.open, group);
   try {
+    await mkdir(folder, { recursive: true });
     requireOtherBackends(stages);
     if (attempt.round === 1) await requireIdle(stages, signal);
     // Requests of a log have the statuses that their servers answered with.
