@@ -390,8 +390,8 @@ export interface Attempt {
   onAnswers?(): void;
   /** Servers of the only group, and enclosures, which were still cold in the last try. The round uses and ends them. */
   open?: readonly Stage[];
-  /** See usualCosts; of the rounds so far. */
-  usualCosts?: ReadonlyMap<string, number>;
+  /** See warmCosts; of the rounds so far. */
+  warmCosts?: ReadonlyMap<string, number>;
   /** For a load in steps: the rates found in earlier rounds, in requests/s by variant. */
   known?: ReadonlyMap<string, readonly number[]>;
   /** Called after each step. */

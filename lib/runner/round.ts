@@ -94,7 +94,7 @@ async function groupRound(
     const measured = await underLoad(context, group, stages, attempt, folder);
     const phases = phasesOfAll(context, stages, measured);
     const rps = rpsOf(context, stages, phases);
-    withRps(rps, () => requireWarm(stages, phases, attempt.usualCosts));
+    withRps(rps, () => requireWarm(stages, phases, attempt.warmCosts));
     // The end of a server writes to its log too.
     const alarms = await Promise.all(stages.map(alarmsOf));
     await stopAll(stages);
@@ -158,14 +158,14 @@ function rpsOf({ plan }: RunContext, stages: readonly Stage[], phases: readonly 
 function requireWarm(
   stages: readonly Stage[],
   phasesOfSides: readonly Phase[][],
-  usualCosts: Attempt['usualCosts'],
+  warmCosts: Attempt['warmCosts'],
 ): void {
   const longer = new Map<string, number>();
   const texts: string[] = [];
   for (const [side, { planned, servedSeconds }] of stages.entries()) {
     const { name } = planned.variant;
     const phases = phasesOfSides[side] as Phase[];
-    const cold = longerWarmup(planned.load, phases, usualCosts?.get(name), servedSeconds);
+    const cold = longerWarmup(planned.load, phases, warmCosts?.get(name), servedSeconds);
     if (cold === undefined) continue;
     longer.set(name, cold.seconds);
     texts.push(

@@ -27,7 +27,7 @@ import {
 } from './plan.ts';
 import {
   pausingIn,
-  usualCosts,
+  warmCosts,
   withRandomWarmup,
   withSharedWarmup,
   withWarmups,
@@ -268,7 +268,7 @@ class Rounds {
         answers: this.#answers.bySide,
         onAnswers: () => this.#answers.say(),
         known: this.#ratesSoFar(),
-        usualCosts: usualCosts(this.#kept),
+        warmCosts: warmCosts(this.#kept),
         onStep: (more) => {
           this.#steps.push(...more);
           this.#events.stepped({ round: place, steps: more });

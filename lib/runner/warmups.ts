@@ -1,7 +1,7 @@
 // The lengths of warm-ups where a round's differ from those of the plan. The method: docs/verdicts.md.
 import { coldCosts } from '../analysis/continuous.ts';
 import { hasPaused, serverCpuSecondsPerResponse } from '../analysis/phases.ts';
-import { median, minimumRounds, total } from '../analysis/statistics.ts';
+import { median, total } from '../analysis/statistics.ts';
 import type { Phase } from '../result/result.ts';
 import { isAtRate, type Load } from '../scenario/load.ts';
 import { drawnBy, type Group, type KeptRound, type PlannedVariant, type Stage } from './plan.ts';
@@ -61,30 +61,35 @@ export function pausingIn(rounds: readonly Pick<KeptRound, 'outcomes'>[]): Set<s
 
 /** The warm-up that follows one after which the server was still cold. */
 const timesLonger = 4;
-/** A window that costs at most so many times what the windows of other rounds cost is no colder than they: the warm-up's end was disturbed. */
-const asUsual = 1.1;
+/**
+ * Rounds whose warm-ups ended at most so far above what their windows cost were warm. A window that costs no more than that is as warm, and
+ * the end of its warm-up was disturbed: on a noisy machine it is 0.8 to 1.3 times the window, of a server that is warm.
+ */
+const asWarm = 1.1;
+const fewestWarmRounds = 2;
 
-/** What a response of each variant has cost in the windows of so many rounds that they tell, as a median in microseconds of CPU time. */
-export function usualCosts(kept: readonly KeptRound[]): Map<string, number> {
-  if (kept.length < minimumRounds) return new Map();
-  const names = [...(kept[0]?.outcomes.keys() ?? [])];
-  const costsOf = (name: string) =>
-    kept.map(({ outcomes }) => {
-      const { phases = [] } = outcomes.get(name) ?? {};
-      return 1e6 * serverCpuSecondsPerResponse(phases.slice(0, 1));
-    });
-  return new Map(names.map((name) => [name, median(costsOf(name))]));
+/** What a response of each variant has cost in the windows of the rounds so far, in microseconds of CPU time, where they surely were warm. */
+export function warmCosts(kept: readonly KeptRound[]): Map<string, number> {
+  const costs = new Map<string, number>();
+  if (kept.length < fewestWarmRounds) return costs;
+  for (const name of kept[0]?.outcomes.keys() ?? []) {
+    const phases = kept.flatMap(({ outcomes }) => outcomes.get(name)?.phases[0] ?? []);
+    const ends = phases.map(({ continuous }) => continuous?.cpuMicros ?? Infinity);
+    const cost = median(phases.map((phase) => 1e6 * serverCpuSecondsPerResponse([phase])));
+    if (median(ends) <= asWarm * cost) costs.set(name, cost);
+  }
+  return costs;
 }
 
 /**
  * Returns the next warm-up of a server at its limit that still got faster after its warm-up, if its length is the engine's to choose and it
- * can be longer; else undefined. @param phases of a round @param usualCost see usualCosts @param servedSeconds of load before these
+ * can be longer; else undefined. @param phases of a round @param warmCost see warmCosts @param servedSeconds of load before these
  * @returns seconds: the next length; before, after: CPU time per response in microseconds at the warm-up's end and in the window
  */
 export function longerWarmup(
   load: Load,
   phases: readonly Phase[],
-  usualCost?: number,
+  warmCost?: number,
   servedSeconds = 0,
 ) {
   const costs = coldCosts(phases);
@@ -92,7 +97,7 @@ export function longerWarmup(
   const hadSeconds = servedSeconds + warmupSeconds;
   const most = load.warmupLimitSeconds ?? 0;
   if (costs === undefined || hadSeconds >= most) return undefined;
-  if (usualCost !== undefined && costs.after <= asUsual * usualCost) return undefined;
+  if (warmCost !== undefined && costs.after <= asWarm * warmCost) return undefined;
   if (phases[0]?.turns?.waits === true && rps * costs.before < 1e6 * coresAtLimit) return undefined;
   return { ...costs, hadSeconds, seconds: Math.min(most, timesLonger * hadSeconds) };
 }

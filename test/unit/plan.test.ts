@@ -22,6 +22,7 @@ import {
 import {
   goingOn,
   longerWarmup,
+  warmCosts,
   withRandomWarmup,
   withSharedWarmup,
 } from '../../lib/runner/warmups.ts';
@@ -204,7 +205,7 @@ test('sides warm up together once a round has shown that all of them leave the c
 test('a warm-up gets longer only for a server at its limit, and only as far as the engine may', () => {
   const [{ load }] = planOf().variants as [PlannedVariant];
   const { turns } = second(10_000);
-  const seconds = (rps: number, warmupSeconds = 1, waits = true, usualCost?: number) => {
+  const seconds = (rps: number, warmupSeconds = 1, waits = true, warmCost?: number) => {
     const continuous = { ...continuousEnd, rps, cpuMicros: 140, warmupSeconds };
     const outcome = phase({
       requests: 10_000,
@@ -212,7 +213,7 @@ test('a warm-up gets longer only for a server at its limit, and only as far as t
       continuous,
       turns: turns && { ...turns, waits },
     });
-    return longerWarmup(load, [outcome], usualCost)?.seconds;
+    return longerWarmup(load, [outcome], warmCost)?.seconds;
   };
   // 140 µs each are 0.98 and 0.28 of a core.
   expect([seconds(7000), seconds(2000)]).toEqual([4, undefined]);
@@ -221,6 +222,22 @@ test('a warm-up gets longer only for a server at its limit, and only as far as t
   expect([seconds(7000, 10), seconds(7000, 30)]).toEqual([30, undefined]);
   // The window costs 100 µs. Where it does in other rounds too, the warm-up's end was disturbed.
   expect([seconds(7000, 1, true, 95), seconds(7000, 1, true, 80)]).toEqual([undefined, 4]);
+});
+
+test.each([
+  ['the warm-up ended at the cost of the window', [105, 110], 100],
+  ['it was dearer: the server may have been cold', [125, 130], undefined],
+  ['one round tells nothing', [100], undefined],
+])('what a response costs once a server is warm, where %s', (_, ends, cost) => {
+  const kept = ends.map((cpuMicros, index) => {
+    const outcome = outcomeOf(address('http://127.0.0.1:1/'), {
+      ...second(10_000),
+      serverCpuSeconds: 1,
+      continuous: { ...continuousEnd, cpuMicros },
+    });
+    return { round: index + 1, outcomes: new Map([['a', outcome]]) };
+  });
+  expect(warmCosts(kept).get('a')).toBe(cost);
 });
 
 test('a server that goes on has the rest of its longer warm-up, and no less than it had', () => {
