@@ -15,6 +15,7 @@ import {
 import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { nodeModules } from './bundle.mjs';
+import { callerOwning } from './trust.mjs';
 
 /** Each compilation deletes older chunks. Younger ones stay, because a running command may still load them. */
 const dayMs = 24 * 3600 * 1000;
@@ -59,19 +60,16 @@ export async function compiledCommands(projectRoot, keptMs = dayMs) {
     writeFileSync(join(fresh, 'state'), `${seenNow}\n${contentNow}\n`);
     for (const name of [...names, 'state']) renameSync(join(fresh, name), join(dist, name));
     removeOld(dist, names, keptMs);
-    giveToCaller(projectRoot, [dist, ...[...names, 'state'].map((name) => join(dist, name))]);
+    // Who compiles there too.
+    const caller = callerOwning(projectRoot);
+    if (caller !== undefined)
+      for (const file of ['', ...names, 'state'])
+        lchownSync(join(dist, file), caller.uid, caller.gid);
   } finally {
     process.umask(umask);
     rmSync(fresh, { recursive: true, force: true });
   }
   return main;
-}
-
-/** In the checkout of a caller of sudo, who compiles there too. */
-function giveToCaller(projectRoot, files) {
-  const { uid, gid } = statSync(projectRoot);
-  if (process.geteuid?.() !== 0 || String(uid) !== process.env.SUDO_UID) return;
-  for (const file of files) lchownSync(file, uid, gid);
 }
 
 /** The commands, the package, and the shipped scenarios, because a user's scenario may import them. */

@@ -1,13 +1,13 @@
 // Installs the packages of a checkout. A fresh clone has none, so this file needs only Node. `npm test` begins with it.
 import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { closeSync, existsSync, openSync, readFileSync, statSync } from 'node:fs';
+import { closeSync, existsSync, openSync, readFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { refusalForRoot } from './refusal.mjs';
-import { foldersOf, helper, whoMayPut } from './trust.mjs';
+import { callerOwning, foldersOf, helper, whoMayPut } from './trust.mjs';
 
 /** Ends with a slash. */
 export const projectRoot = fileURLToPath(new URL('..', import.meta.url));
@@ -120,12 +120,6 @@ async function isLocked(descriptor, seconds) {
   return code !== inUse;
 }
 
-/** "UID:GID" of the caller of sudo, who installs packages in this folder too; '' if it is not theirs. */
-function callerOwning(folder) {
-  const { uid, gid } = statSync(folder);
-  return process.geteuid?.() === 0 && String(uid) === process.env.SUDO_UID ? `${uid}:${gid}` : '';
-}
-
 /** Flags without the user's settings and cache of npm if others may put theirs there, as in a HOME that is /tmp. */
 function ownSettings() {
   const named = Object.keys(process.env).find(
@@ -150,6 +144,9 @@ async function runNpm(stamp) {
   const flags =
     '--include=dev --include=optional --ignore-scripts --no-audit --no-fund --loglevel=error --no-progress ' +
     '--fetch-retry-mintimeout=1000 --fetch-retry-maxtimeout=5000';
+  // Who installs packages in this folder too.
+  const caller = callerOwning(projectRoot);
+  const owner = caller === undefined ? '' : `${caller.uid}:${caller.gid}`;
   // Before npm starts, because a signal may come right after.
   const interrupts = ['SIGINT', 'SIGTERM', 'SIGHUP'];
   const forward = (name) => {
@@ -173,7 +170,7 @@ async function runNpm(stamp) {
       'sh',
       stampFile,
       stamp,
-      callerOwning(projectRoot),
+      owner,
       flags,
       // Else npm asks the parent folders whether they are the workspace's root.
       `--prefix=${projectRoot}`,

@@ -49,6 +49,22 @@ function linesOf(file) {
   }
 }
 
+/** The user who called sudo; undefined if nobody did. */
+export function callerOfSudo() {
+  const { SUDO_UID: uid = '', SUDO_GID: gid = '' } = process.env;
+  if (process.geteuid?.() !== 0 || !/^\d+$/.test(uid) || !/^\d+$/.test(gid)) return undefined;
+  return { uid: Number(uid), gid: Number(gid) };
+}
+
+/**
+ * The caller of sudo, if this folder is theirs; else undefined. Throws the error of stat(2).
+ * @param {string} folder
+ */
+export function callerOwning(folder) {
+  const caller = callerOfSudo();
+  return statSync(folder).uid === caller?.uid ? caller : undefined;
+}
+
 function trustedUsers() {
   const own = process.geteuid?.() ?? 0;
   const users = new Set([0, own]);

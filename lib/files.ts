@@ -18,7 +18,7 @@ import {
 import { mkdtemp, readdir, realpath, rm, statfs } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join, relative, sep } from 'node:path';
-import { onTheWay, whoMayWrite } from '../bin/trust.mjs';
+import { callerOwning, onTheWay, whoMayWrite } from '../bin/trust.mjs';
 import { UserError, messageOf } from './errors.ts';
 
 /** The umask at bakeoff's start, for programs and files outside of bakeoff's folders. */
@@ -30,19 +30,6 @@ export const userUmask = parseInt(
 /** From now on, this process creates private files and folders only. */
 export function closeNewFiles(): void {
   process.umask(0o077);
-}
-
-/** The user who called sudo; undefined if nobody did. */
-export function callerOfSudo(): { uid: number; gid: number } | undefined {
-  const { SUDO_UID: uid = '', SUDO_GID: gid = '' } = process.env;
-  if (process.geteuid?.() !== 0 || !/^\d+$/.test(uid) || !/^\d+$/.test(gid)) return undefined;
-  return { uid: Number(uid), gid: Number(gid) };
-}
-
-/** The caller of sudo, if this folder is theirs; else undefined. Throws the error of stat(2). */
-export function callerOwning(folder: string): ReturnType<typeof callerOfSudo> {
-  const caller = callerOfSudo();
-  return statSync(folder).uid === caller?.uid ? caller : undefined;
 }
 
 /** Makes a folder and its parents. In a folder of the caller of sudo they are the caller's. Throws the error of mkdir(2). */

@@ -9,9 +9,9 @@ import type { Socket } from 'node:net';
 import { isAbsolute } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
-import { helper } from '../bin/trust.mjs';
+import { callerOfSudo, helper } from '../bin/trust.mjs';
 import { printable, UserError } from './errors.ts';
-import { callerOfSudo, namesIn, textOf, userUmask } from './files.ts';
+import { namesIn, textOf, userUmask } from './files.ts';
 
 /** A program of the system with its first words, which becomes the command that follows and keeps its process id: `nsenter … --`. */
 export type Before = readonly [program: string, ...words: string[]];

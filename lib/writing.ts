@@ -12,16 +12,9 @@ import {
 import { lstat, open, realpath, rename, rm, stat } from 'node:fs/promises';
 import { randomBytes } from 'node:crypto';
 import { basename, dirname, join } from 'node:path';
+import { callerOfSudo } from '../bin/trust.mjs';
 import { UserError } from './errors.ts';
-import {
-  callerOfSudo,
-  foldersUp,
-  ifThere,
-  isSameFile,
-  openFolder,
-  readBytes,
-  userUmask,
-} from './files.ts';
+import { foldersUp, ifThere, isSameFile, openFolder, readBytes, userUmask } from './files.ts';
 
 /**
  * Writes a file whole or not at all, such as one in a run's folder. A link stays one.

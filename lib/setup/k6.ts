@@ -13,8 +13,8 @@ import {
   writeFile,
 } from 'node:fs/promises';
 import { dirname, isAbsolute, join } from 'node:path';
-import { whoMayChange, whoMayMake, whoMayPut } from '../../bin/trust.mjs';
-import { callerOwning, filesBelow, inOwnFolder, makeOwnFolder, requireSpace } from '../files.ts';
+import { callerOwning, whoMayChange, whoMayMake, whoMayPut } from '../../bin/trust.mjs';
+import { filesBelow, inOwnFolder, makeOwnFolder, requireSpace } from '../files.ts';
 import { UserError } from '../errors.ts';
 import { withLock } from '../machine/locks.ts';
 import { firstOf, present } from '../present.ts';

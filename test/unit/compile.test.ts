@@ -89,7 +89,7 @@ test.runIf(process.getuid?.() === 0)("under sudo, what is compiled is the caller
   const { root, say } = project();
   say("export const word: string = 'one';");
   chownSync(root, 65533, 65533);
-  vi.stubEnv('SUDO_UID', '65533');
+  vi.stubEnv('SUDO_UID', '65533').stubEnv('SUDO_GID', '65533');
   await compiledCommands(root);
   const dist = join(root, 'dist');
   const files = [dist, ...readdirSync(dist).map((name) => join(dist, name))];

@@ -3,15 +3,9 @@ import { randomBytes } from 'node:crypto';
 import { closeSync, existsSync, readFileSync, statfsSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { callerOwning } from '../../../bin/trust.mjs';
 import { messageOf, UserError } from '../../errors.ts';
-import {
-  callerOwning,
-  linkOf,
-  makeFolder,
-  makePrivateFolder,
-  namesIn,
-  textOf,
-} from '../../files.ts';
+import { linkOf, makeFolder, makePrivateFolder, namesIn, textOf } from '../../files.ts';
 import { holder, lockFile, writeHolder } from '../../machine/locks.ts';
 import {
   giveToCaller,
