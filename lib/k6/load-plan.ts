@@ -56,6 +56,8 @@ export interface LoadOptions {
   warmup?: string;
   /** While the server still gets faster, the warm-up goes on for so long at most. Default: it does not. */
   warmupLimit?: string;
+  /** How much faster, as a share, the server may still get when the warm-up ends. Default: 0.03. */
+  warmupGain?: number;
   /** Limit of a request with its connect; longer is an error of kind timeout. Default: '60s'. */
   timeout?: string;
   /** Event loops, each on its own thread, which share the connections. Default: 1. */
@@ -123,7 +125,7 @@ export interface LoadPlan {
    * For each side, the warm-up that is a load of its own before the first phase; null: none. What it did is in that phase's
    * `warmupRequests`, `wire` and `continuous`, and in nothing else.
    */
-  warmUps?: readonly (Pick<LoadOptions, 'warmup' | 'warmupLimit'> | null)[];
+  warmUps?: readonly (Pick<LoadOptions, 'warmup' | 'warmupLimit' | 'warmupGain'> | null)[];
   /** For each side, the file with its requests beside the script; null: the page in its `url`. */
   mixFiles?: readonly (string | null)[];
   /** After each phase the sides with a mix make one request at a time for so many seconds: the times of pages without a queue. */

@@ -187,10 +187,11 @@ function paceAndLength({
   return { ...pace, requests };
 }
 
-function warmUpOptions({ warmupSeconds, warmupLimitSeconds }: Load) {
+function warmUpOptions({ warmupSeconds, warmupLimitSeconds, warmupGain }: Load) {
   return present({
+    warmupGain,
     warmup: optionalDuration(warmupSeconds || undefined),
-    warmupLimit: optionalDuration(warmupLimitSeconds),
+    warmupLimit: optionalDuration(warmupLimitSeconds || undefined),
   });
 }
 

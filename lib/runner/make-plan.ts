@@ -20,6 +20,7 @@ import {
   baselineName,
   fitVariantLoad,
   isConfigured,
+  isOwn,
   isRunnable,
   networkOf,
 } from '../scenario/variants.ts';
@@ -148,7 +149,8 @@ function plannedVariants(
   return runnable.map((variant): PlannedVariant => {
     const enclosure = enclosureOf(scenario, variant);
     const inTurns = isInTurns(scenario, { enclosure });
-    const load = fitVariantLoad(scenario, variant, { ...fit, inTurns });
+    const isShipped = !isOwn(variant.server);
+    const load = fitVariantLoad(scenario, variant, { ...fit, inTurns, isShipped });
     return plannedVariant(scenario, variant, load, enclosure);
   });
 }

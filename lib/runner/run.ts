@@ -28,6 +28,7 @@ import {
 import {
   pausingIn,
   warmCosts,
+  withCoarseWarmup,
   withRandomWarmup,
   withSharedWarmup,
   withWarmups,
@@ -135,6 +136,8 @@ class Rounds {
   readonly #timeLeft: TimeLeft;
   /** What the last round measured; empty before. */
   #lastOutcomes: ReadonlyMap<string, VariantRound> = new Map();
+  /** Requests/s in the last try at a round. */
+  #lastRps: DroppedRound['rps'] = {};
   #comparisonsSoFar: readonly Comparison[] = [];
   /** Steps in the present round. */
   #steps: RateStep[] = [];
@@ -281,6 +284,7 @@ class Rounds {
       this.#steps = [];
       this.#timeLeft.ended(this.#elapsedSeconds());
       const rps = { ...this.#rpsOf(this.#outcomes), ...error.rps };
+      this.#lastRps = rps;
       if (isBeforeLoad(error)) this.#notes.add(error.message);
       else this.#dropped.push({ round: this.#attempts, why: error.message, rps });
       if (error instanceof StillCold) await this.#lengthenWarmups(error);
@@ -332,12 +336,11 @@ class Rounds {
       this.#elapsedSeconds(),
     );
     const pausing = pausingIn(this.#kept);
-    const groups = this.#groups.map((group) =>
-      withSharedWarmup(
-        withRandomWarmup(group, pausing, `${this.#plan.run} ${attempt.round}`),
-        this.#kept.at(-1)?.outcomes,
-      ),
-    );
+    const groups = this.#groups.map((planned) => {
+      const group = withRandomWarmup(planned, pausing, `${this.#plan.run} ${attempt.round}`);
+      const coarse = withCoarseWarmup(group, this.#lastRps);
+      return withSharedWarmup(coarse, this.#kept.at(-1)?.outcomes);
+    });
     for (const [index, group] of orderOfRound(groups, place, this.#plan.run).entries()) {
       const onLoad = (rps: number | null) => {
         this.#announceTime(place);
@@ -359,6 +362,7 @@ class Rounds {
       }
     }
     this.#lastOutcomes = this.#outcomes;
+    this.#lastRps = this.#rpsOf(this.#outcomes);
     return this.#outcomes;
   }
 

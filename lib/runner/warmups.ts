@@ -51,6 +51,31 @@ export function withSharedWarmup(group: Group, last: KeptRound['outcomes'] | und
   return leaveIdle ? { ...group, warmTogether: true } : group;
 }
 
+/**
+ * How much faster a server may still get when its warm-up ends, as a part of the smallest difference from another side, in logarithms. An
+ * interval may be twice as wide (exactPart in lib/analysis/verdict.ts).
+ */
+const gainPart = 0.05;
+/** What the engine tolerates anyway: leastGain in xk6-loadgen/engine/warmup.go. */
+const leastGain = 0.03;
+
+/**
+ * The group of a round: where sides differ much, their warm-ups may end while they still get a little faster.
+ * @param rps requests/s of all sides in the last try at a round; of fewer: not known
+ */
+export function withCoarseWarmup(group: Group, rps: Readonly<Record<string, number>>): Group {
+  const logs = Object.values(rps)
+    .map(Math.log)
+    .filter(Number.isFinite)
+    .toSorted((a, b) => a - b);
+  const differences = logs.slice(1).map((log, place) => log - (logs[place] as number));
+  if (logs.length < Math.max(2, group.sides.length)) return group;
+  const warmupGain = Math.expm1(gainPart * Math.min(...differences));
+  if (warmupGain <= leastGain) return group;
+  const sides = group.sides.map((side) => ({ ...side, load: { ...side.load, warmupGain } }));
+  return { ...group, sides };
+}
+
 /** The variants whose server paused for so long in a round that it matters how often it does. */
 export function pausingIn(rounds: readonly Pick<KeptRound, 'outcomes'>[]): Set<string> {
   const pausing = new Set<string>();

@@ -9,8 +9,10 @@ import type { Arrivals, LoadProfile, Protocol } from './model.ts';
  */
 export type Load = Omit<LoadProfile, 'rate' | 'requests' | 'durationSeconds' | 'secondsHere'> &
   Required<Pick<LoadProfile, 'streams' | 'timeoutSeconds' | 'warmupSeconds'>> & {
-    /** The warm-up goes on for so long at most while the server still gets faster. Absent: it does not. */
+    /** The warm-up goes on for so long at most while the server still gets faster; 0: it does not. Absent: nor does it, and its length is named. */
     warmupLimitSeconds?: number;
+    /** How much faster, as a share, the server may still get when it ends. Absent: as the engine does. */
+    warmupGain?: number;
   } & (
     | { durationSeconds: number; requests?: never; rate?: never; searched?: never }
     /** A load in steps of at least this duration, each at its own rate. */
@@ -77,6 +79,8 @@ export interface FitOptions {
   warmupSeconds?: number;
   /** Servers may get faster while they are loaded (compiled code): a count of requests then has a warm-up before it, too. */
   mayBeCold?: boolean;
+  /** A shipped config: its server answers the first requests as fast as later ones, and only noise makes it seem to get faster. */
+  isShipped?: boolean;
   /** The load takes turns with others: noise is the same for all, so a short window is enough. */
   inTurns?: boolean;
   /** Arrivals of a rate instead of the profile's. */
@@ -187,8 +191,9 @@ function namedWarmup(profile: LoadProfile, options: FitOptions): number | undefi
 
 /** How long a warm-up may go on while the server gets faster. One that is named is as long as that. */
 function warmUpLimit(profile: LoadProfile, options: FitOptions): Pick<Load, 'warmupLimitSeconds'> {
-  const { exact, quick, sharesCores } = options;
+  const { exact, quick, sharesCores, isShipped } = options;
   if (exact || sharesCores || namedWarmup(profile, options) !== undefined) return {};
+  if (isShipped) return { warmupLimitSeconds: 0 };
   return { warmupLimitSeconds: quick ? warmupLimitSeconds.quick : warmupLimitSeconds.full };
 }
 

@@ -23,6 +23,7 @@ import {
   goingOn,
   longerWarmup,
   warmCosts,
+  withCoarseWarmup,
   withRandomWarmup,
   withSharedWarmup,
 } from '../../lib/runner/warmups.ts';
@@ -102,7 +103,6 @@ test('a plan gives k6 the options of the engine, tags and a maximum duration', (
     keepAlive: true,
     duration: '1500ms',
     warmup: '410ms',
-    warmupLimit: '30000ms',
     timeout: '5000ms',
     spin: true,
     tags: { phase: '1', variant, server: 'nginx', protocol: 'http/1.1' },
@@ -167,6 +167,24 @@ test('a load that is alone, or whose server pauses, has a warm-up of another len
   expect(other).toBe(group.sides[1]);
 });
 
+test('where sides differ much, warm-ups end while servers still get a little faster', () => {
+  const [group] = planOf().groups as [Group];
+  const [name, other] = group.sides.map(({ variant }) => variant.name) as [string, string];
+  const gains = (rps: Record<string, number>) =>
+    withCoarseWarmup(group, rps).sides.map(({ load }) => load.warmupGain);
+  const none = [undefined, undefined];
+  // A twentieth of ln 8.
+  const gain = expect.closeTo(8 ** 0.05 - 1) as number;
+  expect(gains({ [name]: 8000, [other]: 1000 })).toEqual([gain, gain]);
+  // The engine's own 3 % are more than a twentieth of 1.7 times.
+  expect(gains({ [name]: 1700, [other]: 1000 })).toEqual(none);
+  expect(gains({})).toEqual(none);
+  expect(gains({ [name]: 8000 })).toEqual(none);
+  expect(gains({ [name]: 8000, [other]: 0 })).toEqual(none);
+  // The nearest other side counts.
+  expect(gains({ [name]: 8000, [other]: 1000, third: 8100 })).toEqual(none);
+});
+
 test('the estimate has the ramps and drains of servers that take long to answer', () => {
   const plan = planOf();
   const names = plan.variants.map(({ variant }) => variant.name);
@@ -203,7 +221,8 @@ test('sides warm up together once a round has shown that all of them leave the c
 });
 
 test('a warm-up gets longer only for a server at its limit, and only as far as the engine may', () => {
-  const [{ load }] = planOf().variants as [PlannedVariant];
+  const [shipped] = planOf().variants as [PlannedVariant];
+  const [{ load }] = anyPlan(scenarioOf(hereAndThere)).variants as [PlannedVariant];
   const { turns } = second(10_000);
   const seconds = (rps: number, warmupSeconds = 1, waits = true, warmCost?: number) => {
     const continuous = { ...continuousEnd, rps, cpuMicros: 140, warmupSeconds };
@@ -213,6 +232,8 @@ test('a warm-up gets longer only for a server at its limit, and only as far as t
       continuous,
       turns: turns && { ...turns, waits },
     });
+    // A shipped config's server is warm at once.
+    expect(longerWarmup(shipped.load, [outcome], warmCost)).toBeUndefined();
     return longerWarmup(load, [outcome], warmCost)?.seconds;
   };
   // 140 µs each are 0.98 and 0.28 of a core.

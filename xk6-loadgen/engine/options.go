@@ -80,8 +80,11 @@ type Options struct {
 	Warmup time.Duration `js:"warmup"`
 	// WarmupLimit: while the server still gets faster, the warm-up goes on for so long at most (see stretch); zero: it does not.
 	WarmupLimit time.Duration `js:"warmupLimit"`
-	Timeout     time.Duration `js:"timeout"` // Timeout bounds an attempt, its connect included
-	Threads     int           `js:"threads"` // Threads are event loops that share the connections, each on a thread of its own
+	// WarmupGain is how much faster, as a share, a server may still get from one stretch of the warm-up to the next when that ends; less
+	// than leastGain is that.
+	WarmupGain float64       `js:"warmupGain"`
+	Timeout    time.Duration `js:"timeout"` // Timeout bounds an attempt, its connect included
+	Threads    int           `js:"threads"` // Threads are event loops that share the connections, each on a thread of its own
 	// Spin: an idle loop polls, so that the server does not pay for waking it. Each thread then needs a core.
 	Spin    bool       `js:"spin"`
 	Method  string     `js:"method"`

@@ -280,12 +280,15 @@ func TestAStretchOfTheWarmup(t *testing.T) {
 		speed, cost   func(part int) float64 // at a rate, speed is what latencies are divided by
 		before        func(part int) float64 // before is the speed in the stretch before; nil: not known
 		lone          time.Duration          // lone is the latency without a queue; under load it is 1 ms
+		gain          float64                // WarmupGain
 		lasted, limit time.Duration
 		isWarm        bool
 		next          time.Duration
 	}{
 		"steady":                              {perPart: 1000, speed: steady, cost: steady, lasted: time.Second, limit: time.Minute, isWarm: true},
 		"more responses":                      {perPart: 1000, speed: faster, cost: steady, lasted: time.Second, limit: time.Minute, next: time.Second},
+		"more responses, as may be":           {perPart: 1000, speed: faster, cost: steady, gain: 0.5, lasted: time.Second, limit: time.Minute, isWarm: true},
+		"more responses than may be":          {perPart: 1000, speed: faster, cost: steady, gain: 0.2, lasted: time.Second, limit: time.Minute, next: time.Second},
 		"more responses, of few":              {perPart: 5, speed: faster, cost: steady, lasted: time.Second, limit: time.Minute, isWarm: true},
 		"less CPU time":                       {perPart: 1000, speed: steady, cost: cheaper, lasted: time.Second, limit: time.Minute, next: time.Second},
 		"less CPU time, of little":            {perPart: 300, speed: steady, cost: cheaper, lasted: time.Second, limit: time.Minute, isWarm: true},
@@ -305,7 +308,7 @@ func TestAStretchOfTheWarmup(t *testing.T) {
 		"up and down, by a tenth of the rate": {perPart: 1000, speed: func(part int) float64 { return 1 + 0.1*float64(part%2) }, cost: steady, lasted: time.Second, limit: time.Minute, isWarm: true},
 	} {
 		o := options("http://127.0.0.1:9/")
-		o.Duration, o.Warmup, o.WarmupLimit, o.Rate = time.Second, time.Second, c.limit, c.rate
+		o.Duration, o.Warmup, o.WarmupLimit, o.WarmupGain, o.Rate = time.Second, time.Second, c.limit, c.gain, c.rate
 		l := idleLoop(t, o)
 		l.shared.loops, l.shared.probe.latency = []*loop{l}, int64(c.lone)
 		w := &l.warmup.stretch

@@ -60,7 +60,7 @@ func TestTrendsOfAWarmUp(t *testing.T) {
 	} {
 		parts := test.marks.parts(false)
 		speed, cost := parts.trends()
-		if speed.points != test.points || speed.rises() != test.speedRises || cost.rises() != test.cheap {
+		if speed.points != test.points || speed.rises(leastGain) != test.speedRises || cost.rises(leastGain) != test.cheap {
 			t.Errorf("%s: %+v, %+v", name, speed, cost)
 		}
 		if math.Abs(speed.gain-test.speed) > 0.08 || math.Abs(cost.gain-test.cost) > 0.08 {

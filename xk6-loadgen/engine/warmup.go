@@ -9,8 +9,8 @@ import (
 const (
 	// stretchParts are the parts of a stretch over which its trend is fitted.
 	stretchParts = 8
-	// The warm-up goes on after a stretch that gained at least leastGain, within itself or since the one before, and more than its error: one
-	// in 40 does by chance. If the gain is not known, or may be unclearGain, there is one more stretch.
+	// The warm-up goes on after a stretch that gained at least leastGain (or Options.WarmupGain), within itself or since the one before, and
+	// more than its error: one in 40 does by chance. If the gain is not known, or may be unclearGain, there is one more stretch.
 	leastGain, unclearGain = 0.03, 0.5
 	leastRateGain          = 0.15 // at a rate, since the stretch before: latency varies with what else runs on the core
 	// The first half of a warm-up is not judged. It is shorter, down to shortestUnjudged, where the rest would be shorter than longStretch:
@@ -171,8 +171,9 @@ func (s *shared) judge(p *plan, now int64) {
 	parts, partsBefore := sums.parts(p.Rate > 0), before.parts(p.Rate > 0)
 	speed, cost := parts.trends()
 	isAtLimit := float64(to.cpu-from.cpu) >= coresAtLimit*float64(to.at-from.at) || s.queued(from, to)
-	isFaster := speed.rises() || isHigher(partsBefore.speeds, parts.speeds)
-	isCheaper := isAtLimit && (cost.rises() || isHigher(partsBefore.costs, parts.costs))
+	least := max(leastGain, math.Log1p(p.WarmupGain))
+	isFaster := speed.rises(least) || isHigher(partsBefore.speeds, parts.speeds, least)
+	isCheaper := isAtLimit && (cost.rises(least) || isHigher(partsBefore.costs, parts.costs, least))
 	switch {
 	case length >= limit:
 		w.isWarm = true
@@ -208,8 +209,8 @@ type trend struct {
 	gain, margin float64
 }
 
-// rises tells whether the gain is large enough to matter, and not by chance.
-func (t trend) rises() bool { return t.gain >= leastGain && t.gain >= t.margin }
+// rises tells whether the gain is at least this, and not by chance.
+func (t trend) rises(least float64) bool { return t.gain >= max(least, t.margin) }
 
 // stretchFigures are of the parts of a stretch: times, and the logarithms of the speed (responses/s; at a rate, which sets these, responses
 // per time that they took) and of responses per CPU time (nil: not known).
@@ -254,13 +255,13 @@ func (f *stretchFigures) trends() (speed, cost trend) {
 	return trendOf(f.at, f.speeds, f.length), trendOf(f.at, f.costs, f.length)
 }
 
-// isHigher tells whether the mean rose by leastGain, and by more than its error (Welch's t): compilers make a server faster in leaps.
-func isHigher(before, now []float64) bool {
+// isHigher tells whether the mean rose by at least this, and by more than its error (Welch's t): compilers make a server faster in leaps.
+func isHigher(before, now []float64, least float64) bool {
 	if min(len(before), len(now)) < fewestParts {
 		return false
 	}
 	margin := studentsT[len(studentsT)-1] * math.Sqrt(meanVariance(before)+meanVariance(now))
-	return mean(now)-mean(before) >= max(leastGain, margin)
+	return mean(now)-mean(before) >= max(least, margin)
 }
 
 // isLittle tells whether the mean rose by too little to matter at a rate. The first stretch has none to compare with.

@@ -6,6 +6,7 @@ import { changedSettings, readConfigs } from '../../report/html/differences.ts';
 import { verdictLines } from '../../report/sentences.ts';
 import type { Result } from '../../result/result.ts';
 import type { PlannedVariant } from '../../runner/plan.ts';
+import { withCoarseWarmup } from '../../runner/warmups.ts';
 import { thisMachine } from '../../setup/machine.ts';
 import { ensureTools } from '../../setup/tools.ts';
 import { lasting, lookAlone } from './look.ts';
@@ -28,9 +29,11 @@ export async function lookAfterRounds(run: EndedRun): Promise<Result | undefined
       (examined === 'all' || /^(faster|slower)$/.test(verdict)),
   );
   const names = new Set(shown.flatMap(({ baseline, variant }) => [baseline, variant]));
-  const sides = context.plan.variants
+  const lookedAt = context.plan.variants
     .filter(({ variant }) => names.has(variant.name))
     .map((side) => atFoundRate(side, result));
+  const rps = Object.fromEntries(result.variants.map(({ name, rps }) => [name, rps?.median ?? 0]));
+  const { sides } = withCoarseWarmup({ sides: lookedAt }, rps);
   if (sides.length === 0) return undefined;
   const asksWhy = stepped === undefined && isAsked(flags);
   const tookSeconds = (Date.now() - Date.parse(result.startedAt)) / 1000;
