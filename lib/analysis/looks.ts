@@ -33,6 +33,12 @@ export const preciseLooks: readonly Look[] = [
   { rounds: 80, alpha: 0.0315 },
 ];
 
+/** The looks of a search, whose rounds take 20 s: a large difference is found after four. */
+export const searchLooks: readonly Look[] = [
+  { rounds: 4, alpha: 0.015 },
+  { rounds: 6, alpha: 0.042 },
+];
+
 /** The single look of a run with a fixed number of rounds. */
 export function onlyLook(rounds: number): readonly Look[] {
   return [{ rounds, alpha: alphaOf() }];

@@ -81,7 +81,7 @@ export function makePlan(
   const { scenario, stepped } = subject;
   const variants = plannedVariants(subject, cores, options);
   for (const planned of variants) requireOpenFiles(planned, cores, limits);
-  const looks = looksOf(options, scenario.rounds ?? stepped?.rounds);
+  const looks = looksOf(options, scenario.rounds, stepped?.looks);
   const { quick, exact, together, precision, maxTimeSeconds, metric, keepSecrets } = options;
   const alsoAsked = alsoAskedBy(options);
   const isTimed = [metric, ...(alsoAsked ?? [])].includes('startup');
@@ -106,8 +106,8 @@ export function makePlan(
       prepare: options.prepare ?? scenario.prepare,
     }),
   };
-  const isOpen = looks !== usualLooks || mayEndEarly(planned);
-  const draft = isOpen ? planned : { ...planned, looks: onlyLook(planned.rounds) };
+  const endsEarly = precision !== undefined || mayEndEarly(planned);
+  const draft = endsEarly ? planned : { ...planned, looks: onlyLook(planned.rounds) };
   requirePossible(draft, options);
   return draft;
 }
@@ -220,15 +220,16 @@ function rangeText(numbers: readonly number[]): string {
   return least === most ? whole(least) : `${whole(least)} to ${whole(most)}`;
 }
 
-/** @param usual number of rounds; undefined: as verdicts need */
+/** @param written number of rounds of the scenario; undefined: as verdicts need @param usual for those */
 function looksOf(
   { precision, rounds, quick }: PlanOptions,
-  usual: number | undefined,
+  written: number | undefined,
+  usual = usualLooks,
 ): readonly Look[] {
   if (precision !== undefined) return preciseLooks;
   if (rounds !== undefined) return onlyLook(rounds);
-  if (quick) return onlyLook(Math.min(quickRounds, usual ?? quickRounds));
-  return usual === undefined ? usualLooks : onlyLook(usual);
+  if (quick) return onlyLook(Math.min(quickRounds, written ?? quickRounds));
+  return written === undefined ? usual : onlyLook(written);
 }
 
 /**

@@ -86,8 +86,8 @@ export type PlanDraft = Omit<Plan, 'run'>;
 export interface SteppedLoad {
   /** As a predicate: "searches for a rate". */
   does: string;
-  /** Number of rounds, unless the user or the scenario gives one. */
-  rounds: number;
+  /** When its verdicts are looked at, unless the user or the scenario gives a number of rounds. */
+  looks: readonly Look[];
   /** A step's window and warm-up in seconds, unless the user or the load gives them. */
   step: NonNullable<FitOptions['step']>;
   /** About how many steps a round takes. */

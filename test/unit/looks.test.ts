@@ -4,6 +4,7 @@ import {
   alphaAt,
   onlyLook,
   preciseLooks,
+  searchLooks,
   usualLooks,
   type Look,
 } from '../../lib/analysis/looks.ts';
@@ -44,6 +45,7 @@ function anyBeyond(looks: readonly Look[], trials: number, comparisons = 1, oneS
 const schedules: [string, readonly Look[], number][] = [
   ['a usual run', usualLooks, 300_000],
   ['--precision', preciseLooks, 60_000],
+  ['a search', searchLooks, 300_000],
 ];
 
 test.each(schedules)(

@@ -1,5 +1,6 @@
 // A search for the highest rate within a limit, as a load in steps: its begin, and the result of a round.
 import { fileURLToPath } from 'node:url';
+import { searchLooks } from '../../analysis/looks.ts';
 import { limitOf, sharesOf } from '../../analysis/limit.ts';
 import { roundRps } from '../../analysis/phases.ts';
 import { extent, geometricMean, total } from '../../analysis/statistics.ts';
@@ -38,8 +39,7 @@ const script = fileURLToPath(new URL('script.ts', import.meta.url));
 export function searchWithin(within: Within): SteppedLoad {
   return {
     does: 'searches for a rate',
-    // A round has some ten loads.
-    rounds: 6,
+    looks: searchLooks,
     // A step extends itself if its percentile needs more. Its warm-up is short: earlier steps have warmed the server up, and the
     // engine opens connections before the step.
     step: { durationSeconds: 0.5, warmupSeconds: 0.1 },
