@@ -14,8 +14,11 @@ export interface OneSided {
   /** The shares of their time, 0 to 1. */
   share: number;
   otherShare: number;
-  /** What makes waits cost this side more: the other has several times as many requests under way, or they cost less CPU time. */
-  unlike: 'depth' | 'cost' | null;
+  /**
+   * What makes waits cost this side more: the other has several times as many requests under way, or they cost less CPU time; or jobs of
+   * its own, which then fall on fewer requests.
+   */
+  unlike: 'depth' | 'cost' | 'jobs' | null;
   /** By how much it may move a ratio, as a logarithm. */
   moves: number;
 }
@@ -133,6 +136,34 @@ function oneStarved(more: Measured, less: Measured): OneSided | undefined {
     unlike,
     moves: isUnlike ? Infinity : 2 * Math.max(middle + half, lost),
   };
+}
+
+/**
+ * Jobs of a server's own may use this share of its cores, j. They take as long while its requests starve: if it waits for w of the time, each
+ * request costs (1 − w) · (1 − j) / (1 − w − j) times as much.
+ */
+const ownJobs = 0.2;
+
+/** How far waits of both sides may move CPU time per request, if one of them has jobs of its own; undefined for short or unknown waits. */
+export function starvedAlike(baseline: Measured, variant: Measured): OneSided | undefined {
+  const sides = [baseline, variant].map((side) => ({ side, share: mean(byRound(side, ofWaits)) }));
+  const [most, least] = sides.toSorted((a, b) => b.share - a.share) as [Waiting, Waiting];
+  if (!(most.share >= tooMuchIfUnlike && least.share >= 0)) return undefined;
+  const left = Math.max(leastLeft, 1 - most.share - ownJobs);
+  return {
+    kind: 'starved',
+    name: most.side.name,
+    other: least.side.name,
+    share: most.share,
+    otherShare: least.share,
+    unlike: 'jobs',
+    moves: Math.log(((1 - most.share) * (1 - ownJobs)) / left),
+  };
+}
+
+interface Waiting {
+  side: Measured;
+  share: number;
 }
 
 type ShareOf = (phase: Phase) => number | undefined;

@@ -25,7 +25,7 @@ import {
 } from './limit.ts';
 import { alphaAt, type Look } from './looks.ts';
 import { isLatency, judgedBy, metrics } from './metrics.ts';
-import { isDoubtful, oneSided } from './one-sided.ts';
+import { isDoubtful, oneSided, starvedAlike } from './one-sided.ts';
 import { alsoLoadedBy, isFailing, otherCpusOf } from './phases.ts';
 import { dependenceOf, falseHolds, outliersOf, roundsToDecide, swayingRound } from './rounds.ts';
 import {
@@ -347,9 +347,11 @@ function obstacle(pair: Pair, metric: Metric, { serverCores, control }: Rules): 
   if (ofLatency && stalled !== undefined)
     return { kind: 'stalled', name: stalled.name, share: shareStalled(stalled) };
   if (figuresOf(pair, metric) === null) return { kind: 'noFigures', metric };
-  const disturbance = oneSided(baseline, variant);
-  if (disturbance !== undefined && isDoubtful(disturbance, metric, roughly(pair, metric)))
-    return { kind: 'oneSided', disturbance };
+  const disturbances = [oneSided(baseline, variant)];
+  if (metric === 'cpu') disturbances.push(starvedAlike(baseline, variant));
+  for (const disturbance of disturbances)
+    if (disturbance !== undefined && isDoubtful(disturbance, metric, roughly(pair, metric)))
+      return { kind: 'oneSided', disturbance };
   if (serverCores < needsServerCores) return { kind: 'needsCores', needed: needsServerCores };
   if (baseline.setup === variant.setup && !control) {
     const [baselineSetup, variantSetup] = both.map(

@@ -82,10 +82,11 @@ export const coresText = (cpus: readonly number[]): string =>
 /** @param by as Phase.alsoLoadedBy */
 export const strangerText = (by: string): string => by || 'another program';
 
-/** Of the side that waits cost less. */
+/** What waits depend on. */
 const unlikeTexts = {
   depth: 'with more requests under way',
   cost: 'with less CPU time per request',
+  jobs: 'and jobs of their own then fall on fewer requests',
 } as const;
 
 /** What disturbed one variant more than the other. */

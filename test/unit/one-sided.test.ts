@@ -131,6 +131,24 @@ test('equal waits cost the verdict of sides of which one takes far more CPU time
   ]);
 });
 
+test('equal waits cost the verdict on CPU per request that jobs of the servers may make', () => {
+  const judgedAt = (share: number, cpuSeconds: number) => {
+    const shares = waits(share, share, share, share);
+    const a = shares.map((each) => second(1000, 0.5, 0.7, each));
+    const b = shares.map((each, round) => second(1000 + round, cpuSeconds, 0.7, each));
+    const run = { ...facts, metric: 'cpu' as const };
+    const [comparison] = summarise(run, [variant('a', a), variant('b', b)]).comparisons;
+    return [comparison?.verdict, comparison?.why];
+  };
+  // A fifth of a core costs 0.5 · 0.8 / 0.3 = 1.33 times as much for each request if half of the time is left.
+  expect(judgedAt(0.5, 0.6)).toEqual([
+    'none',
+    'a waited 50 % of its turns for cores that other programs used, b 50 %, and jobs of their own then fall on fewer requests',
+  ]);
+  expect(judgedAt(0.5, 0.7)[0]).toBe('slower');
+  expect(judgedAt(0.02, 0.6)[0]).toBe('slower');
+});
+
 test.each<[string, Shares[], Shares[], string, RegExp]>([
   [
     'one side was stopped',
