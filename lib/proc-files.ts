@@ -14,21 +14,23 @@ export function userOf(pid: string): number | undefined {
 
 /**
  * The folder in /proc that tells a process's memory, files and namespaces: that of a thread which lives, if its first thread has ended
- * (pthread_exit(3)).
+ * (pthread_exit(3)). @param proc the mount point of the proc file system
  */
-export function livingFolder(pid: string): string {
-  const folder = `/proc/${pid}`;
+export function livingFolder(pid: string, proc = '/proc'): string {
+  const folder = `${proc}/${pid}`;
   const lives = (task: string) => !/^State:\s+[ZX]/m.test(textOf(`${task}/status`));
   if (lives(folder)) return folder;
   const tasks = namesIn(`${folder}/task`).map((task) => `${folder}/task/${task}`);
   return tasks.find(lives) ?? folder;
 }
 
-/** Inodes of a process's open sockets. @param folder of the process in /proc */
-export function socketsOf(folder: string): string[] {
-  return namesIn(`${folder}/fd`).flatMap(
-    (descriptor) => /^socket:\[(\d+)\]$/.exec(linkOf(`${folder}/fd/${descriptor}`))?.[1] ?? [],
-  );
+/** Inodes of a process's open sockets. @param proc the mount point of the proc file system */
+export function socketsOf(pid: string | number, proc = '/proc'): string[] {
+  const isOpenIn = (folder: string) =>
+    namesIn(`${folder}/fd`).map((name) => `${folder}/fd/${name}`);
+  const first = isOpenIn(`${proc}/${pid}`);
+  const files = first.length > 0 ? first : isOpenIn(livingFolder(String(pid), proc));
+  return files.flatMap((file) => /^socket:\[(\d+)\]$/.exec(linkOf(file))?.[1] ?? []);
 }
 
 /** The unix sockets that accept connections; the path of an abstract one begins with @. */

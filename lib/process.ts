@@ -9,7 +9,7 @@ import type { Socket } from 'node:net';
 import { isAbsolute } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
-import { callerOfSudo, helper } from '../bin/trust.mjs';
+import { callerOfSudo, callerOwning, helper } from '../bin/trust.mjs';
 import { printable, UserError } from './errors.ts';
 import { namesIn, textOf, userUmask } from './files.ts';
 
@@ -342,6 +342,11 @@ export async function giveToCaller(path: string): Promise<void> {
   const owner = `${caller.uid}:${caller.gid}`;
   // The path alone may be a link.
   await run({ command: 'chown', args: ['-R', '-P', owner, '--', `${path}/.`] });
+}
+
+/** Leaves one of bakeoff's own folders to the user who called sudo, if it is theirs, with what root has written there. */
+export async function leaveToCaller(folder: string): Promise<void> {
+  if (callerOwning(folder) !== undefined) await giveToCaller(folder);
 }
 
 /** The last line with text, or ''. */

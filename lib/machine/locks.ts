@@ -228,8 +228,7 @@ async function ask(address: string): Promise<HolderAnswer | undefined> {
 /** The process that listens at an abstract name, as the kernel has it; undefined if it is not to be seen from here. */
 function listenerOn(name: string) {
   const sockets = listeningAt(`@${name}`, '/proc');
-  const holds = (pid: string) =>
-    socketsOf(`/proc/${pid}`).some((socket) => sockets.includes(socket));
+  const holds = (pid: string) => socketsOf(pid).some((socket) => sockets.includes(socket));
   const pid = processIds('/proc').find(holds);
   const uid = pid === undefined ? undefined : userOf(pid);
   if (pid === undefined || uid === undefined) return undefined;

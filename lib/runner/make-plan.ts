@@ -1,5 +1,6 @@
 // Makes the plan of a run, before anything is installed or started; compare completes it by the answers of its sides.
 import os from 'node:os';
+import { helperIfThere } from '../../bin/trust.mjs';
 import { onlyLook, preciseLooks, usualLooks, type Look } from '../analysis/looks.ts';
 import { responsesNeeded } from '../analysis/latency.ts';
 import { isLatency, metricNames } from '../analysis/metrics.ts';
@@ -363,6 +364,16 @@ export function coldNotes({ variants }: Pick<PlanDraft, 'variants'>): string[] {
   );
   if (cold.length === 0) return [];
   return [warning.withoutWarmup(enumeration(cold.map(({ variant }) => variant.name)))];
+}
+
+/** Which servers may starve without a word: whether a command waits for a backend or for its cores is told by ss. */
+export function unseenWaitsNotes(
+  { variants, cores }: Pick<PlanDraft, 'variants' | 'cores'>,
+  hasSs = helperIfThere('ss') !== undefined,
+): string[] {
+  const commands = variants.filter(({ variant }) => variant.server.name === 'command');
+  if (hasSs || commands.length === 0 || sharesCores(cores)) return [];
+  return [warning.withoutSs(enumeration(commands.map(({ variant }) => variant.name)))];
 }
 
 function requireVerdict(draft: PlanDraft, { gates = [] }: FailIf): void {

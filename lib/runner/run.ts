@@ -11,7 +11,7 @@ import { counts } from '../format.ts';
 import { sharesCores } from '../machine/cores.ts';
 import { buildResult } from './build-result.ts';
 import { FirstAnswers } from './first-answers.ts';
-import { coldNotes } from './make-plan.ts';
+import { coldNotes, unseenWaitsNotes } from './make-plan.ts';
 import { Disturbance, TurnsMeet, RoundFailure, StillCold } from './failures.ts';
 import {
   apart,
@@ -159,6 +159,7 @@ class Rounds {
         warning.alone(variant, why),
       ),
       ...coldNotes(context.plan),
+      ...unseenWaitsNotes(context.plan),
     ]);
   }
 

@@ -122,7 +122,10 @@ export function longerWarmup(
   const hadSeconds = servedSeconds + warmupSeconds;
   const most = load.warmupLimitSeconds ?? 0;
   if (costs === undefined || hadSeconds >= most) return undefined;
-  if (warmCost !== undefined && costs.after <= asWarm * warmCost) return undefined;
+  // One that costs far less shows that those were cold.
+  const isAsWarm =
+    costs.after <= asWarm * (warmCost ?? 0) && asWarm * costs.after >= (warmCost ?? 0);
+  if (isAsWarm) return undefined;
   if (phases[0]?.turns?.waits === true && rps * costs.before < 1e6 * coresAtLimit) return undefined;
   return { ...costs, hadSeconds, seconds: Math.min(most, timesLonger * hadSeconds) };
 }

@@ -212,7 +212,7 @@ function newBytes({ folders: [folder = ''], usedBytes }: FileSystem): number {
 
 /**
  * Bytes of the user's files in folders of the file systems, with those of files without a name that its processes have open. All bytes that
- * are new there, if it has too many files to count.
+ * are new there, if it has too many files to count, or what its processes have open may not be seen.
  */
 async function bytesOf(
   uid: number,
@@ -221,6 +221,7 @@ async function bytesOf(
 ): Promise<number> {
   const folders = systems.flatMap((system) => system.folders);
   if (folders.length === 0) return 0;
+  if (processes.some(hidesFiles)) return total(systems, newBytes);
   const limit = { seconds: countSeconds, message: 'too many files' };
   const args = [...folders, ...filesOfUser(uid), '-exec', 'du', '-skx', '{}', '+'];
   const counted = await run({ command: 'find', args, limit }).catch(() => undefined);
@@ -240,6 +241,17 @@ function namelessBytes(systems: readonly FileSystem[], processes: readonly strin
       found.set(`${stats.dev} ${stats.ino}`, 512 * stats.blocks);
   }
   return total([...found.values()], Number);
+}
+
+/** Whether this process may not see which files a process has open: root in a container, if that is another user's (CAP_SYS_PTRACE). */
+function hidesFiles(pid: string): boolean {
+  try {
+    // Links to files, as cwd is one, are closed where those of open files are.
+    fs.readlinkSync(`${livingFolder(pid)}/cwd`);
+    return false;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EACCES';
+  }
 }
 
 /** What each thread of a process has open, since threads may open files of their own, and the removed files that it has mapped. */

@@ -6,7 +6,7 @@ import { UserError } from '../errors.ts';
 import { withLock } from '../machine/locks.ts';
 import { inOwnFolder, makeOwnFolder } from '../files.ts';
 import { thisMachine, type Machine } from '../setup/machine.ts';
-import { lastLine, run } from '../process.ts';
+import { lastLine, leaveToCaller, run } from '../process.ts';
 import { ensureTools } from '../setup/tools.ts';
 
 /** Same as in article 002. */
@@ -30,6 +30,7 @@ export async function machineCertificate(
     await withLock(join(folder, 'lock'), signal, async () => {
       // Another process may have made it meanwhile.
       if (!(await isValid(file))) await make(file, machine, signal);
+      await leaveToCaller(folder);
     });
     return file;
   });

@@ -129,7 +129,7 @@ export function listeningOf(pids: readonly (number | string)[], user?: number): 
   const sockets = listeningSockets(`/proc/${pids[0]}`);
   // Root in a container may not see the descriptors of another user's processes (CAP_SYS_PTRACE).
   if (user !== undefined) return sockets.filter(({ uid }) => uid === user);
-  const inodes = new Set(pids.flatMap((pid) => socketsOf(`/proc/${pid}`)));
+  const inodes = new Set(pids.flatMap((pid) => socketsOf(pid)));
   return sockets.filter(({ inode }) => inodes.has(inode));
 }
 
@@ -169,7 +169,7 @@ export function listeningSockets(folder: string): Listening[] {
  * over unix sockets to each other are none.
  */
 export async function connectsOut(pids: readonly (number | string)[]): Promise<boolean> {
-  const inodes = new Set(pids.flatMap((pid) => socketsOf(`/proc/${pid}`)));
+  const inodes = new Set(pids.flatMap((pid) => socketsOf(pid)));
   if (inodes.size === 0) return true;
   const folder = `/proc/${pids[0]}`;
   const own = new Set(listeningOf(pids).map(({ port }) => port));

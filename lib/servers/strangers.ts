@@ -72,7 +72,7 @@ function strangerAmong(
 ): string | undefined {
   const port = portOf(side.server);
   const owners = ownersOf(sides);
-  const ofLoad = new Set([generator, process.pid].flatMap((pid) => socketsOf(`/proc/${pid}`)));
+  const ofLoad = new Set([generator, process.pid].flatMap((pid) => socketsOf(pid)));
   const unknown: Client[] = [];
   for (const client of clients) {
     if (ofLoad.has(client.inode)) continue;
@@ -93,7 +93,7 @@ function ownersOf(sides: readonly SharedSide[]) {
   for (const side of sides) {
     if (!isWatched(side.server)) continue;
     for (const pid of side.server.processes()) {
-      for (const inode of socketsOf(`/proc/${pid}`)) bySocket.set(inode, side);
+      for (const inode of socketsOf(pid)) bySocket.set(inode, side);
       const user = userOf(pid);
       // Root's configs run as users of their own; other sides as the user of the load.
       if (user !== undefined && user !== process.geteuid?.()) byUser.set(user, side);

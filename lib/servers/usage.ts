@@ -328,7 +328,7 @@ function listenersOn(addresses: readonly UpstreamAddress[], proc: string): strin
   const held = new Set<string>();
   const holders: string[] = [];
   for (const pid of processIds(proc)) {
-    const sockets = socketsOf(`${proc}/${pid}`).filter((inode) => wanted.has(inode));
+    const sockets = socketsOf(pid, proc).filter((inode) => wanted.has(inode));
     if (sockets.length > 0) holders.push(pid);
     for (const inode of sockets) held.add(inode);
   }

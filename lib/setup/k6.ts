@@ -13,12 +13,12 @@ import {
   writeFile,
 } from 'node:fs/promises';
 import { dirname, isAbsolute, join } from 'node:path';
-import { callerOwning, whoMayChange, whoMayMake, whoMayPut } from '../../bin/trust.mjs';
+import { whoMayChange, whoMayMake, whoMayPut } from '../../bin/trust.mjs';
 import { filesBelow, inOwnFolder, makeOwnFolder, requireSpace } from '../files.ts';
 import { UserError } from '../errors.ts';
 import { withLock } from '../machine/locks.ts';
 import { firstOf, present } from '../present.ts';
-import { giveToCaller, run } from '../process.ts';
+import { leaveToCaller, run } from '../process.ts';
 import { causeLine } from '../program-logs.ts';
 import { type Machine, atLeast, findAll, isExecutableFile, leftOutOfPath } from './machine.ts';
 
@@ -339,8 +339,7 @@ function build(
       await rename(programs, dirname(target));
     } finally {
       await remove(unfinished);
-      // Who builds in this folder too.
-      if (callerOwning(cache) !== undefined) await giveToCaller(cache);
+      await leaveToCaller(cache);
     }
     await removeOldBuilds(cache);
   };

@@ -128,15 +128,22 @@ asRoot.each<[string, () => string, typeof writing?]>([
   },
 );
 
-asRoot('keeps the bound of memory without the right to see shares of pages', async () => {
-  const small = "data:text/javascript,import os from 'node:os'; os.freemem = () => 200e6;";
+asRoot.each([
+  [
+    'memory, without the right to see shares of pages',
+    'import os from "node:os"; os.freemem = () => 200e6;',
+    'fork; our $much = "x" x 80e6;',
+    / used more than 100 MB of memory /,
+  ],
+  [
+    'files, without the right to see those without a name',
+    'import fs from "node:fs"; const { statfsSync } = fs; fs.statfsSync = (of) => { const stats = statfsSync(of); return Object.assign(stats, { bavail: 60e6 / stats.bsize }) };',
+    namelessly('/var/tmp', 150),
+    / wrote more than 30 MB of files /,
+  ],
+])('keeps the bound of %s', async (_, small, code, message) => {
   const { runner } = await startedBy(
-    {
-      name: 'h2o',
-      config: [await withCode('fork; our $much = "x" x 80e6;')],
-      workers: 1,
-      asIs: {},
-    },
+    { name: 'h2o', config: [await withCode(code)], workers: 1, asIs: {} },
     { binaries: test.binaries, folder: path.join(newFolder(), 'run'), page: { path: '/' } },
     {
       before: [
@@ -145,11 +152,11 @@ asRoot('keeps the bound of memory without the right to see shares of pages', asy
         '--inh-caps=-all',
         '--',
       ],
-      env: { NODE_OPTIONS: `--import "${small}"` },
+      env: { NODE_OPTIONS: `--import "data:text/javascript,${encodeURIComponent(small)}"` },
     },
   );
   const [died] = (await once(runner.stdout as Readable, 'data')) as [Buffer];
-  expect(String(died)).toMatch(/^h2o \(pid \d+\) used more than 100 MB of memory /);
+  expect(String(died)).toMatch(message);
 });
 
 it('memory that processes share counts once', async () => {

@@ -6,6 +6,7 @@ import type { Cores } from '../../lib/machine/cores.ts';
 import { loadPlanFor, type Target } from '../../lib/runner/k6-plan.ts';
 import {
   coldNotes,
+  unseenWaitsNotes,
   fewAnswersLines,
   fewRoundsLines,
   runName,
@@ -241,8 +242,9 @@ test('a warm-up gets longer only for a server at its limit, and only as far as t
   // Others may have its core.
   expect(seconds(2000, 1, false)).toBe(4);
   expect([seconds(7000, 10), seconds(7000, 30)]).toEqual([30, undefined]);
-  // The window costs 100 µs. Where it does in other rounds too, the warm-up's end was disturbed.
-  expect([seconds(7000, 1, true, 95), seconds(7000, 1, true, 80)]).toEqual([undefined, 4]);
+  // The window costs 100 µs. Where it does in other rounds too, the warm-up's end was disturbed. Where it cost more, those were cold.
+  const knowing = [95, 80, 120].map((warmCost) => seconds(7000, 1, true, warmCost));
+  expect(knowing).toEqual([undefined, 4, 4]);
 });
 
 test.each([
@@ -558,6 +560,15 @@ test('where servers may be cold, a count of requests has a load before it', () =
     hereAndThere[0] as Variant,
   ]);
   expect(loadPlanOf(anyPlan({ ...both, load: counting }), targetsWith({})).warmUps).toHaveLength(2);
+});
+
+test('commands whose waits nobody can see are named', () => {
+  const plan = anyPlan(scenarioOf(hereAndThere));
+  const [command] = plan.variants.filter(({ variant }) => variant.server.name === 'command');
+  const note = `ss is missing: whether other programs kept ${command?.variant.name} waiting for a core is not known: install it (package iproute2)`;
+  expect(unseenWaitsNotes(plan, false)).toEqual([note]);
+  expect(unseenWaitsNotes(plan, true)).toEqual([]);
+  expect(unseenWaitsNotes(planOf(), false)).toEqual([]);
 });
 
 test('servers that may be cold are named where nothing warms them up', () => {

@@ -10,6 +10,8 @@ export const warning = {
     `${variant} was loaded alone, and not in turns with the others: ${why}; the machine's noise is in its figures`,
   withoutWarmup: (variants: string) =>
     `${variants}: the load counts requests, and has no warm-up: a server that compiles its code or fills caches meanwhile is measured cold, and may differ much from itself. For a warm one give a time instead (--duration 2s, or -D 5 with h2load, -t 5 with ab)`,
+  withoutSs: (variants: string) =>
+    `ss is missing: whether other programs kept ${variants} waiting for a core is not known: install it (package iproute2)`,
   notInTurns: (variant: string, ratio: RatioInterval, rounds: number) =>
     `${variant}: requests/s in turns against continuous load are ${effect(ratio.ratio, ratio.interval)}, as where a rate limit or a quota recovers during the turns of others; so ${counts(rounds, 'round')} were dropped and the sides loaded one after the other: the machine's noise is in their ratios`,
   quotaInTurns: (variant: string, quota: string) =>

@@ -278,7 +278,7 @@ func (t *ProcessTree) Memory() (bytes int64) {
 		if len(tasks) == 0 {
 			return // It has ended
 		}
-		used, err := memoryOf(fmt.Sprintf("/proc/%d", pid))
+		used, err := memoryOf(tasks)
 		isKnown = isKnown && err == nil
 		bytes += used
 	})
@@ -290,11 +290,15 @@ func (t *ProcessTree) Memory() (bytes int64) {
 
 var memoryLine = regexp.MustCompile(`(?m)^(?:Pss|SwapPss|Private_Hugetlb): +(\d+) kB$`)
 
-// memoryOf reads what a process uses from its folder in /proc; nothing of one that has ended.
-func memoryOf(folder string) (bytes int64, err error) {
-	text, err := os.ReadFile(folder + "/smaps_rollup")
-	if _, gone := os.Stat(folder); errors.Is(err, unix.ESRCH) || errors.Is(gone, os.ErrNotExist) {
-		return 0, nil
+// memoryOf reads what a process uses from the folders of its threads in /proc: that of the first one which lives. It is nothing where none does.
+func memoryOf(tasks []string) (bytes int64, err error) {
+	var text []byte
+	for _, task := range tasks {
+		text, err = os.ReadFile(task + "/smaps_rollup")
+		if _, gone := os.Stat(task); !errors.Is(err, unix.ESRCH) && !errors.Is(gone, os.ErrNotExist) {
+			break
+		}
+		err = nil
 	}
 	for _, line := range memoryLine.FindAllSubmatch(text, -1) {
 		kilobytes, _ := strconv.ParseInt(string(line[1]), 10, 64)

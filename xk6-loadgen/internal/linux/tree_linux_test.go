@@ -206,13 +206,16 @@ func TestMemoryIsTheProportionalSetSize(t *testing.T) {
 		}
 	}
 	write("0-1 ---p 00 00:00 0 [rollup]\nRss:  900 kB\nPss:  100 kB\nPss_Anon:  90 kB\nSwap:  70 kB\nSwapPss:  20 kB\nPrivate_Hugetlb:  2048 kB\n")
-	if bytes, err := memoryOf(folder); bytes != 1024*(120+2048) || err != nil {
-		t.Errorf("%d bytes, %v", bytes, err)
+	gone := filepath.Join(folder, "gone")
+	for _, tasks := range [][]string{{folder}, {gone, folder}} {
+		if bytes, err := memoryOf(tasks); bytes != 1024*(120+2048) || err != nil {
+			t.Errorf("%v: %d bytes, %v", tasks, bytes, err)
+		}
 	}
-	if bytes, err := memoryOf(filepath.Join(folder, "gone")); bytes != 0 || err != nil {
+	if bytes, err := memoryOf([]string{gone}); bytes != 0 || err != nil {
 		t.Errorf("a process that has ended: %d bytes, %v", bytes, err)
 	}
-	if _, err := memoryOf(t.TempDir()); err == nil {
+	if _, err := memoryOf([]string{t.TempDir()}); err == nil {
 		t.Error("a process that may not be read has a figure")
 	}
 	if bytes := (*ProcessTree)(nil).Memory(); bytes != 0 {

@@ -10,7 +10,14 @@ import { generatedFile } from '../../../../dashboards/names.ts';
 import { UserError } from '../../../errors.ts';
 import { makeFolder, makeOwnFolder, makePrivateFolder } from '../../../files.ts';
 import { holder, lockFile, writeHolder } from '../../../machine/locks.ts';
-import { startLogged, weighSession, withoutVariables, lastLine, run } from '../../../process.ts';
+import {
+  lastLine,
+  leaveToCaller,
+  run,
+  startLogged,
+  weighSession,
+  withoutVariables,
+} from '../../../process.ts';
 import { lastLines } from '../../../program-logs.ts';
 import { loopbackAddress, portProblem } from '../../../servers/ports.ts';
 import { type Machine, find, findAll, isExecutableFile } from '../../../setup/machine.ts';
@@ -118,7 +125,10 @@ export async function startGrafana({
     async () => `${await lastComplaint(logFile)} (its log: ${logFile})`,
   );
   // A container takes a moment to end; its own limit is 10 s.
-  const stop = () => child.stop(15_000);
+  const stop = async () => {
+    await child.stop(15_000);
+    await leaveToCaller(folder);
+  };
   try {
     const deadline = performance.now() + startTimeoutMs;
     while (!(await isHealthy(origin).catch(() => false))) {
