@@ -1,6 +1,7 @@
 // Connections that a server's full accept queue has refused.
 import { total } from '../analysis/statistics.ts';
 import { textOf } from '../files.ts';
+import { livingFolder } from '../proc-files.ts';
 import { run } from '../process.ts';
 import type { Phase } from '../result/result.ts';
 import { isStarted, type RunningServer, type ServerSide } from './server.ts';
@@ -35,7 +36,7 @@ export function watchAcceptQueue(
 
 /** ListenOverflows of the network namespace of a process (RFC 2012's names, then the kernel's values); undefined if it has ended. */
 function overflowsIn(pid: number): number | undefined {
-  const lines = textOf(`/proc/${pid}/net/netstat`).split('\n');
+  const lines = textOf(`${livingFolder(String(pid))}/net/netstat`).split('\n');
   const ofTcp = lines.filter((line) => line.startsWith('TcpExt:'));
   const [names = [], values = []] = ofTcp.map((line) => line.split(' '));
   const at = names.indexOf('ListenOverflows');

@@ -6,7 +6,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { UserError } from '../errors.ts';
 import { linkOf, textOf } from '../files.ts';
 import { run, type Before } from '../process.ts';
-import { socketsOf } from '../proc-files.ts';
+import { livingFolder, socketsOf } from '../proc-files.ts';
 
 /** `address`: IPv4, such as 127.0.0.1. */
 export interface Address {
@@ -126,7 +126,7 @@ interface Listening extends Address {
 /** The TCP sockets on which processes of one network namespace listen. @param user who has no other processes */
 export function listeningOf(pids: readonly (number | string)[], user?: number): Listening[] {
   if (pids.length === 0) return [];
-  const sockets = listeningSockets(`/proc/${pids[0]}`);
+  const sockets = listeningSockets(livingFolder(String(pids[0])));
   // Root in a container may not see the descriptors of another user's processes (CAP_SYS_PTRACE).
   if (user !== undefined) return sockets.filter(({ uid }) => uid === user);
   const inodes = new Set(pids.flatMap((pid) => socketsOf(pid)));
@@ -171,7 +171,7 @@ export function listeningSockets(folder: string): Listening[] {
 export async function connectsOut(pids: readonly (number | string)[]): Promise<boolean> {
   const inodes = new Set(pids.flatMap((pid) => socketsOf(pid)));
   if (inodes.size === 0) return true;
-  const folder = `/proc/${pids[0]}`;
+  const folder = livingFolder(String(pids[0]));
   const own = new Set(listeningOf(pids).map(({ port }) => port));
   const linesOf = (list: string) => textOf(`${folder}/net/${list}`).split('\n');
   const [established, connected] = ['01', '03'];

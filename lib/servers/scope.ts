@@ -6,7 +6,7 @@ import { existsSync, lstatSync, mkdirSync, readlinkSync, rmdirSync } from 'node:
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { ifThere, namesIn, readIfThere, textOf } from '../files.ts';
-import { processIds, userOf } from '../proc-files.ts';
+import { livingFolder, processIds, userOf } from '../proc-files.ts';
 import { helper, helperIfThere, systemPath } from '../../bin/trust.mjs';
 import { shellWord } from '../scenario/load/shell-words.ts';
 import {
@@ -49,7 +49,7 @@ export async function openScope(folder: string, user?: RunAs) {
     const isOwn = (pid: string) =>
       (seen.has(pid) && seen.get(pid) === startOf(pid)) ||
       (leader !== undefined && Number(runningFields(pid)?.[3]) === leader) ||
-      (thorough && readIfThere(`/proc/${pid}/environ`)?.split('\0').includes(mark));
+      (thorough && readIfThere(`${livingFolder(pid)}/environ`)?.split('\0').includes(mark));
     const roots = processIds('/proc').filter(isOwn);
     const all = new Set(roots.flatMap((root) => processTree('/proc', root)));
     const running = [...all].filter(runningFields);

@@ -6,7 +6,7 @@ import { namesIn, readIfThere, textOf } from '../files.ts';
 import { ticksPerSecond, watchThrottling, type ThrottlingWatch } from '../machine/usage.ts';
 import { byName } from '../present.ts';
 import { counterNames } from '../result/result.ts';
-import { listeningUnixSockets, processIds, socketsOf } from '../proc-files.ts';
+import { listeningUnixSockets, livingFolder, processIds, socketsOf } from '../proc-files.ts';
 import { listeningSockets, type UpstreamAddress } from './ports.ts';
 
 export interface TreeUsage {
@@ -61,7 +61,7 @@ export function watchUsage(
     processes = lookUp();
     reaped.look(processes);
     const kilobytes = (pid: string) =>
-      Number(/^VmRSS:\s+(\d+) kB/m.exec(textOf(`${proc}/${pid}/status`))?.[1] ?? 0);
+      Number(/^VmRSS:\s+(\d+) kB/m.exec(textOf(`${livingFolder(pid, proc)}/status`))?.[1] ?? 0);
     rssBytes = 1024 * total(processes, kilobytes);
     return processes;
   }, proc);

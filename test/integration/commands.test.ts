@@ -41,6 +41,17 @@ beforeEach(async () => {
     'loud.cjs': `const line = 'x'.repeat(1e6); setInterval(() => { for (let i = 0; i < 20; i++) require('node:fs').writeSync(1, line); }, 10); ${server}`,
     'late.cjs': `const http = require('node:http'); http.createServer().listen(0, '127.0.0.1'); setTimeout(() => { ${server} }, 300);`,
     'slow.cjs': `setTimeout(() => { ${server} }, 1000);`,
+    // exit(2) ends the first thread.
+    'threads.pl': `use threads; use IO::Socket::INET;
+      threads->create(sub {
+        my $listening = IO::Socket::INET->new(LocalAddr => '127.0.0.1', LocalPort => $ENV{PORT}, Listen => 16);
+        while (my $client = $listening->accept) {
+          sysread $client, my $asked, 4096;
+          print $client "HTTP/1.1 200 OK\\r\\nContent-Type: text/plain\\r\\nContent-Length: 2\\r\\nConnection: close\\r\\n\\r\\nhi";
+          close $client;
+        }
+      });
+      syscall(${process.arch === 'x64' ? 60 : 93}, 0);`,
     'broken.cjs': `console.log('reading its config'); throw new Error('the database is not there');`,
   });
 });
@@ -85,6 +96,7 @@ it.each([
   ['told its port as a shell would', 'node "server.cjs" 127.0.0.1 $PORT'],
   ['in a shell of its own', `sh -c 'echo starting | cat; exec node server.cjs'`],
   ['that takes its time, and listens for an administrator first', 'node late.cjs'],
+  ['whose first thread has ended', 'perl threads.pl'],
 ])('a command %s', async (_, line) => {
   const { name, origin, answer, pid, stop } = await start(command(line));
   expect(name).toBe(line.split(' ')[0]);
