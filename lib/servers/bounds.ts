@@ -17,14 +17,14 @@ const mostFolders = 100;
 
 let open: Promise<string[]> | undefined;
 
-/** Folders where every user may write, without links: the usual ones, and those in closed folders below them. Looked for once. */
+/** Folders where every user may write, without links: the usual ones, and those below them, five deep. Looked for once. */
 export function openFolders(): Promise<string[]> {
   return (open ??= findOpenFolders());
 }
 
 async function findOpenFolders(): Promise<string[]> {
   const usual = realFolders(usuallyOpen);
-  const below = `-mindepth 1 -maxdepth ${mostDepth} -type d -perm -0002 -print0 -prune`.split(' ');
+  const below = `-mindepth 1 -maxdepth ${mostDepth} -type d -perm -0002 -print0`.split(' ');
   const found = await run({
     command: 'find',
     args: [...usual, ...below],
@@ -32,7 +32,8 @@ async function findOpenFolders(): Promise<string[]> {
   }).catch(() => undefined);
   const inside = (found?.stdout ?? '').split('\0').filter((folder) => folder !== '');
   // A search in an open folder goes on in those directly in it: see filesOfUser.
-  const others = inside.filter((folder) => !usual.includes(path.dirname(folder)));
+  const all = new Set([...usual, ...inside]);
+  const others = inside.filter((folder) => !all.has(path.dirname(folder)));
   return [...new Set([...usual, ...others])].slice(0, mostFolders);
 }
 

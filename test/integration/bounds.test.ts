@@ -186,9 +186,10 @@ asRoot.each(['SIGTERM', 'SIGKILL'] as const)(
     await chmod(precious, 0o777);
     const results = newFolder();
     await chmod(results, 0o777);
-    const closed = await ownFiles({ 'open/of-others': 'x' });
-    const open = path.join(closed, 'open');
-    await chmod(open, 0o777);
+    // In a closed folder, which is in an open one that is in a closed one.
+    const closed = await ownFiles({ 'a/b/open/of-others': 'x' });
+    const open = path.join(closed, 'a/b/open');
+    for (const folder of [open, path.join(closed, 'a')]) await chmod(folder, 0o777);
     const code = `
       for my $folder (qw(${[...openFolders, open].join(' ')})) {
         my $name = "$folder/left-by-$<";
