@@ -4,7 +4,7 @@ import { UserError } from '../../errors.ts';
 import type { EndedRun } from '../../feature.ts';
 import { changedSettings, readConfigs } from '../../report/html/differences.ts';
 import { verdictLines } from '../../report/sentences.ts';
-import type { Result } from '../../result/result.ts';
+import type { Comparison, Result } from '../../result/result.ts';
 import type { PlannedVariant } from '../../runner/plan.ts';
 import { withCoarseWarmup } from '../../runner/warmups.ts';
 import { thisMachine } from '../../setup/machine.ts';
@@ -37,7 +37,15 @@ export async function lookAfterRounds(run: EndedRun): Promise<Result | undefined
   if (sides.length === 0) return undefined;
   const asksWhy = stepped === undefined && isAsked(flags);
   const tookSeconds = (Date.now() - Date.parse(result.startedAt)) / 1000;
-  const { secondsOf, takes } = lengthOfLook(context.plan, sides, asksWhy, tookSeconds);
+  const judged = new Set(
+    shown.filter(isJudged).flatMap(({ baseline, variant }) => [baseline, variant]),
+  );
+  const { secondsOf, takes } = lengthOfLook(context.plan, {
+    sides,
+    asksWhy,
+    tookSeconds,
+    isJudged: ({ variant }) => judged.has(variant.name),
+  });
   if (!asksWhy && sides.every((side) => secondsOf(side) === 0)) return undefined;
   verdictLines(result).forEach(say);
   let secondsLeft = total(sides, takes);
@@ -58,6 +66,14 @@ export async function lookAfterRounds(run: EndedRun): Promise<Result | undefined
     ...(isChecked ? { alone } : {}),
     ...(asksWhy ? { why: { missing: why.missing, sides: changedSides } } : {}),
   });
+}
+
+/** Whether one of its verdicts says something, which the sides alone may refute. */
+function isJudged({ verdict, cpu, latency, ofServer = {} }: Comparison): boolean {
+  const beside = [cpu, ...Object.values(latency), ...Object.values(ofServer)];
+  return [verdict, ...beside.map((other) => other?.verdict)].some(
+    (said) => said !== undefined && said !== 'none' && said !== 'inconclusive',
+  );
 }
 
 /** A side of a search with the rate that it found. */

@@ -23,16 +23,18 @@ export function isAsked(flags: ReadonlyMap<string, string>): boolean {
   return !serverMetricNames.some((metric) => metric === flags.get('metric'));
 }
 
-/**
- * Returns what the look takes, in seconds, by side: secondsOf is the load that is held against the rounds, 0 for none; takes is all of it.
- * @param sides that are looked at @param tookSeconds of the run so far
- */
-export function lengthOfLook(
-  plan: PlanDraft,
-  sides: readonly PlannedVariant[],
-  asksWhy: boolean,
-  tookSeconds: number,
-) {
+interface Looked {
+  /** Those that are looked at. */
+  sides: readonly PlannedVariant[];
+  asksWhy: boolean;
+  /** Of the run so far. */
+  tookSeconds: number;
+  /** Whether a verdict was given on a side, which is then held against the side alone. */
+  isJudged(side: PlannedVariant): boolean;
+}
+
+/** Returns what the look takes, in seconds, by side: secondsOf is the load that is held against the rounds, 0 for none; takes is all of it. */
+export function lengthOfLook(plan: PlanDraft, { sides, asksWhy, tookSeconds, isJudged }: Looked) {
   const forCauses = overheadSeconds.withPerf + perfLoadSeconds.counted;
   const overhead = overheadSeconds.alone + (asksWhy ? forCauses : 0);
   // The loads of all sides take half as long as the rounds did at most, and no longer than --max-time leaves.
@@ -42,7 +44,8 @@ export function lengthOfLook(
     Math.min(longestSeconds.ofAll, tookSeconds / 2) / sides.length,
     leftSeconds / sides.length - overhead,
   );
-  const secondsOf = (side: PlannedVariant) => checkedSeconds(plan, side, most);
+  const secondsOf = (side: PlannedVariant) =>
+    isJudged(side) ? checkedSeconds(plan, side, most) : 0;
   const takes = (side: PlannedVariant) => {
     const seconds = secondsOf(side);
     return overhead + (seconds === 0 && asksWhy ? perfLoadSeconds.sampled : seconds);
@@ -56,7 +59,8 @@ export function expectedLook(plan: PlanDraft, flags: ReadonlyMap<string, string>
   // perf needs root.
   const asksWhy = isAsked(flags) && process.getuid?.() === 0;
   const tookSeconds = estimatedSeconds(plan, expectedRounds(plan).fewest);
-  const { secondsOf, takes } = lengthOfLook(plan, plan.variants, asksWhy, tookSeconds);
+  const looked = { sides: plan.variants, asksWhy, tookSeconds, isJudged: () => true };
+  const { secondsOf, takes } = lengthOfLook(plan, looked);
   if (!asksWhy && plan.variants.every((side) => secondsOf(side) === 0)) return 0;
   return total(plan.variants, takes);
 }

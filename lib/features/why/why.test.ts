@@ -8,7 +8,7 @@ import { readArguments } from '../../cli/arguments.ts';
 import { UserError } from '../../errors.ts';
 import type { EndedRun } from '../../feature.ts';
 import { lookAfterRounds } from './after-rounds.ts';
-import { expectedLook, isAsked } from './length.ts';
+import { expectedLook, isAsked, lengthOfLook } from './length.ts';
 import { why } from './feature.ts';
 import { flameGraph } from './flame.ts';
 import { cellText } from '../../report/table.ts';
@@ -239,6 +239,16 @@ it('the time of the look is known before the rounds: a start and a load for each
   const withPerf = process.getuid?.() === 0 ? 2 * 2.5 : 0;
   expect(seconds()).toBeCloseTo(seconds('no-why') + withPerf, 9);
   expect(seconds('no-look')).toBe(0);
+  // What has no verdict is loaded for its causes alone.
+  const [, judged] = plan.variants;
+  const { secondsOf, takes } = lengthOfLook(plan, {
+    sides: plan.variants,
+    asksWhy: true,
+    tookSeconds: took,
+    isJudged: (side) => side === judged,
+  });
+  expect(plan.variants.map(secondsOf)).toEqual([0, Math.min(took / 4, 10)]);
+  expect(plan.variants.map(takes)).toEqual([1.5 + 2.5 + 2, 1.5 + 2.5 + Math.min(took / 4, 10)]);
 });
 
 it('the causes of a load in steps are not looked at', async () => {
