@@ -21,7 +21,6 @@ import {
   baselineName,
   fitVariantLoad,
   isConfigured,
-  isOwn,
   isRunnable,
   networkOf,
 } from '../scenario/variants.ts';
@@ -150,8 +149,7 @@ function plannedVariants(
   return runnable.map((variant): PlannedVariant => {
     const enclosure = enclosureOf(scenario, variant);
     const inTurns = isInTurns(scenario, { enclosure });
-    const isShipped = !isOwn(variant.server);
-    const load = fitVariantLoad(scenario, variant, { ...fit, inTurns, isShipped });
+    const load = fitVariantLoad(scenario, variant, { ...fit, inTurns });
     return plannedVariant(scenario, variant, load, enclosure);
   });
 }

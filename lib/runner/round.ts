@@ -41,7 +41,7 @@ import { roundFolder } from './results-folder.ts';
 import { requireOtherBackends } from './shared-loopback.ts';
 import { phasesOf } from './measured-phases.ts';
 import { underLoad, type Measurement } from './under-load.ts';
-import { goingOn, longerWarmup } from './warmups.ts';
+import { goingOn, longerWarmup, warmAtOnce } from './warmups.ts';
 
 /**
  * Loads a group in a round, and returns the outcome of each variant. Ends everything that it started, but with StillCold.
@@ -329,7 +329,11 @@ async function openStage(
       answers.set(name, await answerOfAll(server, check, signal, enclosure?.server.enter));
     }
     return {
-      planned: { ...planned, page: withRequests(page, answers?.get(name)?.requests) },
+      planned: {
+        ...planned,
+        load: warmAtOnce(load, serverSpec, server),
+        page: withRequests(page, answers?.get(name)?.requests),
+      },
       server,
       enclosure,
       ...present({ startupMs: (isStarted(server) && server.startupMs) || undefined }),

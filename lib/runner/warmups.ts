@@ -4,6 +4,9 @@ import { hasPaused, serverCpuSecondsPerResponse } from '../analysis/phases.ts';
 import { median, total } from '../analysis/statistics.ts';
 import type { Phase } from '../result/result.ts';
 import { isAtRate, type Load } from '../scenario/load.ts';
+import type { ServerSpec } from '../scenario/model.ts';
+import { isConfigured } from '../scenario/variants.ts';
+import type { RunningServer } from '../servers/index.ts';
 import { drawnBy, type Group, type KeptRound, type PlannedVariant, type Stage } from './plan.ts';
 
 /** A server that waits and used fewer cores had time left: what a response cost decided nothing. As in xk6-loadgen/engine/warmup.go. */
@@ -11,6 +14,16 @@ const coresAtLimit = 0.5;
 
 /** Longer pauses between a server's stalls would take too long to wait for. */
 const longestExtraSeconds = 2;
+
+/**
+ * The load of a server that has started: that of a config without backends answers the first requests as fast as later ones, so its warm-up
+ * does not go on. Only noise would make it seem to get faster.
+ */
+export function warmAtOnce(load: Load, spec: ServerSpec, { upstreams }: RunningServer): Load {
+  const isCold = !isConfigured(spec) || upstreams.length > 0;
+  if (isCold || load.warmupLimitSeconds === undefined) return load;
+  return { ...load, warmupLimitSeconds: 0 };
+}
 
 /** How much longer the warm-up of a load that is alone may be: not at all at a rate, and where the user or the load names its length. */
 export function mostExtraWarmupSeconds(load: Load): number {

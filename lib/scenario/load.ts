@@ -79,8 +79,6 @@ export interface FitOptions {
   warmupSeconds?: number;
   /** Servers may get faster while they are loaded (compiled code): a count of requests then has a warm-up before it, too. */
   mayBeCold?: boolean;
-  /** A shipped config: its server answers the first requests as fast as later ones, and only noise makes it seem to get faster. */
-  isShipped?: boolean;
   /** The load takes turns with others: noise is the same for all, so a short window is enough. */
   inTurns?: boolean;
   /** Arrivals of a rate instead of the profile's. */
@@ -191,9 +189,8 @@ function namedWarmup(profile: LoadProfile, options: FitOptions): number | undefi
 
 /** How long a warm-up may go on while the server gets faster. One that is named is as long as that. */
 function warmUpLimit(profile: LoadProfile, options: FitOptions): Pick<Load, 'warmupLimitSeconds'> {
-  const { exact, quick, sharesCores, isShipped } = options;
+  const { exact, quick, sharesCores } = options;
   if (exact || sharesCores || namedWarmup(profile, options) !== undefined) return {};
-  if (isShipped) return { warmupLimitSeconds: 0 };
   return { warmupLimitSeconds: quick ? warmupLimitSeconds.quick : warmupLimitSeconds.full };
 }
 

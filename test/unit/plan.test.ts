@@ -24,6 +24,7 @@ import {
   goingOn,
   longerWarmup,
   warmCosts,
+  warmAtOnce,
   withCoarseWarmup,
   withRandomWarmup,
   withSharedWarmup,
@@ -37,6 +38,7 @@ import {
 import { findScenario } from '../../lib/cli/find-scenario.ts';
 import { address, defineScenario, h2load, vegeta } from '../../lib/scenario/index.ts';
 import type { ConfiguredServer, Scenario, Variant } from '../../lib/scenario/model.ts';
+import type { RunningServer } from '../../lib/servers/index.ts';
 import { second } from '../fixtures/comparison.ts';
 import { continuousEnd, phase } from '../fixtures/phase.ts';
 import { cores, hereAndThere, outcomeOf, planOf as anyPlan, scenarioOf } from '../fixtures/plan.ts';
@@ -104,6 +106,7 @@ test('a plan gives k6 the options of the engine, tags and a maximum duration', (
     keepAlive: true,
     duration: '1500ms',
     warmup: '410ms',
+    warmupLimit: '30000ms',
     timeout: '5000ms',
     spin: true,
     tags: { phase: '1', variant, server: 'nginx', protocol: 'http/1.1' },
@@ -222,8 +225,8 @@ test('sides warm up together once a round has shown that all of them leave the c
 });
 
 test('a warm-up gets longer only for a server at its limit, and only as far as the engine may', () => {
-  const [shipped] = planOf().variants as [PlannedVariant];
-  const [{ load }] = anyPlan(scenarioOf(hereAndThere)).variants as [PlannedVariant];
+  const [{ load, variant: config }] = planOf().variants as [PlannedVariant];
+  const [command] = anyPlan(scenarioOf(hereAndThere)).variants as [PlannedVariant];
   const { turns } = second(10_000);
   const seconds = (rps: number, warmupSeconds = 1, waits = true, warmCost?: number) => {
     const continuous = { ...continuousEnd, rps, cpuMicros: 140, warmupSeconds };
@@ -233,8 +236,13 @@ test('a warm-up gets longer only for a server at its limit, and only as far as t
       continuous,
       turns: turns && { ...turns, waits },
     });
-    // A shipped config's server is warm at once.
-    expect(longerWarmup(shipped.load, [outcome], warmCost)).toBeUndefined();
+    // A config's server is warm at once, unless it has a backend.
+    const running = (...upstreams: { port: number }[]) =>
+      ({ upstreams }) as unknown as RunningServer;
+    const ofConfig = warmAtOnce(load, config.server, running());
+    expect(longerWarmup(ofConfig, [outcome], warmCost)).toBeUndefined();
+    expect(warmAtOnce(load, config.server, running({ port: 1 }))).toBe(load);
+    expect(warmAtOnce(load, command.variant.server, running())).toBe(load);
     return longerWarmup(load, [outcome], warmCost)?.seconds;
   };
   // 140 µs each are 0.98 and 0.28 of a core.
