@@ -137,8 +137,8 @@ function ownSettings() {
 async function runNpm(stamp) {
   // Where the umask is 0, as in some containers, other users could replace the packages.
   const script =
-    'umask go-w; stamp=$1; text=$2; owner=$3; flags=$4; shift 4; npm ci $flags "$@" && echo "$text" >"$stamp" && ' +
-    '{ [ -z "$owner" ] || chown -R -P "$owner" -- "${stamp%/*}"; }';
+    'umask go-w; stamp=$1; text=$2; owner=$3; cache=$4; flags=$5; shift 5; npm ci $flags "$@" && echo "$text" >"$stamp"; code=$?; ' +
+    'for folder in ${owner:+"${stamp%/*}" "$cache"}; do [ ! -d "$folder" ] || chown -R -P "$owner" -- "$folder"; done; exit $code';
   // Optional and dev packages are named, so that NODE_ENV or the user's npm settings don't exclude them. The log level is set
   // because npm inherits `npm run -s`. None of the packages needs its install script.
   const flags =
@@ -147,6 +147,9 @@ async function runNpm(stamp) {
   // Who installs packages in this folder too.
   const caller = callerOwning(projectRoot);
   const owner = caller === undefined ? '' : `${caller.uid}:${caller.gid}`;
+  // `sudo -E` keeps the caller's HOME.
+  const isCallersHome = existsSync(homedir()) && callerOwning(homedir()) !== undefined;
+  const cache = isCallersHome ? join(homedir(), '.npm') : '';
   // Before npm starts, because a signal may come right after.
   const interrupts = ['SIGINT', 'SIGTERM', 'SIGHUP'];
   const forward = (name) => {
@@ -171,6 +174,7 @@ async function runNpm(stamp) {
       stampFile,
       stamp,
       owner,
+      cache,
       flags,
       // Else npm asks the parent folders whether they are the workspace's root.
       `--prefix=${projectRoot}`,

@@ -83,6 +83,10 @@ export function watchBounds(
     return held + (await bytesOf(uid, inMemory, processes())) > mostMemory;
   }
 
+  /** Where all bytes that are new count, those of others do too. */
+  const sharedText = () =>
+    processes().some(hidesFiles) ? ', those of other programs included,' : '';
+
   async function findExceeded(): Promise<string | undefined> {
     if (await isMemoryExceeded())
       return `used more than ${whole(mostMemory / 1e6)} MB of memory (with its files in memory, such as in /dev/shm), half of what was free at its start, and was ended`;
@@ -90,7 +94,7 @@ export function watchBounds(
       const mostBytes = system.freeBytes / 2;
       if (mostBytes < leastBytes || newBytes(system) <= mostBytes) continue;
       if ((await bytesOf(uid, [system], processes())) > mostBytes)
-        return `wrote more than ${whole(mostBytes / 1e6)} MB of files below ${system.folders.join(', ')}, half of what was free there at its start, and was ended`;
+        return `wrote more than ${whole(mostBytes / 1e6)} MB of files${sharedText()} below ${system.folders.join(', ')}, half of what was free there at its start, and was ended`;
     }
     return undefined;
   }

@@ -26,12 +26,12 @@ export async function machineCertificate(
   const folder = dirname(file);
   return inOwnFolder(folder, 'the certificate for TLS', signal, async () => {
     makeOwnFolder(folder);
-    if (await isValid(file)) return file;
-    await withLock(join(folder, 'lock'), signal, async () => {
-      // Another process may have made it meanwhile.
-      if (!(await isValid(file))) await make(file, machine, signal);
-      await leaveToCaller(folder);
-    });
+    if (!(await isValid(file)))
+      await withLock(join(folder, 'lock'), signal, async () => {
+        // Another process may have made it meanwhile.
+        if (!(await isValid(file))) await make(file, machine, signal);
+      });
+    await leaveToCaller(folder);
     return file;
   });
 }

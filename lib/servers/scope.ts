@@ -49,7 +49,10 @@ export async function openScope(folder: string, user?: RunAs) {
     const isOwn = (pid: string) =>
       (seen.has(pid) && seen.get(pid) === startOf(pid)) ||
       (leader !== undefined && Number(runningFields(pid)?.[3]) === leader) ||
-      (thorough && readIfThere(`${livingFolder(pid)}/environ`)?.split('\0').includes(mark));
+      (thorough &&
+        readIfThere(`${livingFolder(pid)}/environ`)
+          ?.split('\0')
+          .includes(mark));
     const roots = processIds('/proc').filter(isOwn);
     const all = new Set(roots.flatMap((root) => processTree('/proc', root)));
     const running = [...all].filter(runningFields);

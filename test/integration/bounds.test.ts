@@ -139,7 +139,7 @@ asRoot.each([
     'files, without the right to see those without a name',
     'import fs from "node:fs"; const { statfsSync } = fs; fs.statfsSync = (of) => { const stats = statfsSync(of); return Object.assign(stats, { bavail: 60e6 / stats.bsize }) };',
     namelessly('/var/tmp', 150),
-    / wrote more than 30 MB of files /,
+    / wrote more than 30 MB of files, those of other programs included, below /,
   ],
 ])('keeps the bound of %s', async (_, small, code, message) => {
   const { runner } = await startedBy(
