@@ -412,7 +412,11 @@ test('the metric of a plan must be measured', () => {
   expect(() => planOf({ failIf: { gates } }, { scenario })).toThrow(
     /^--fail-if startup: the start-up time of what runs at http:\/\/127\.0\.0\.1:8080 is not known: leave it out$/,
   );
-  expect(planOf({ failIf: { gates } }, { scenario: cached }).alsoAsked).toEqual(['startup']);
+  const two = [...gates, { metric: 'memory' as const }, {}];
+  expect(planOf({ failIf: { gates: two } }, { scenario: cached }).alsoAsked).toEqual([
+    'memory',
+    'startup',
+  ]);
   const failIf = { gates: [{ metric: 'cpu' as const }] };
   expect(() => planOf({ failIf }, { scenario })).toThrow(
     /^--fail-if cpu: the CPU time of what runs at http:\/\/127\.0\.0\.1:8080 is not known: name its control group with --cgroup, or leave it out$/,

@@ -77,6 +77,16 @@ test('a server that is still cold gets a longer warm-up; that does not count as 
   expect(result.warnings.join()).toContain('round 1 was dropped and repeated as round 2: cold');
 });
 
+test('the difference in one try, kept or dropped, says how warm servers must be in the next', async () => {
+  const rps = { workers: 8000, 'open-file-cache': 1000 };
+  const dropped = Object.assign(new TurnsMeet('held back', new Set()), { rps });
+  const { groups } = await runOf([dropped, 8000, ...clear], { rounds: 3 });
+  const gains = groups.map(({ sides: [side] }) => side?.load.warmupGain);
+  const eightfold = expect.closeTo(8 ** 0.05 - 1, 2) as number;
+  const twofold = expect.closeTo(2.11 ** 0.05 - 1, 2) as number;
+  expect(gains).toEqual([undefined, eightfold, eightfold, twofold]);
+});
+
 test('servers that are still cold go on in the next try, or end where each server is to be alone', async () => {
   const stop = vi.fn(async () => undefined);
   const stages = [{ stop } as unknown as Stage];
