@@ -147,9 +147,7 @@ func TestManyShortLoadsHaveTheRateOfFailedRequestsTogether(t *testing.T) {
 	url := page(t)
 	code := `for (let i = 0; i < 100; i++) loadgen.run({ url: '` + url + `/', connections: 1, requests: 400, mix: '{"target":"/","weight":399}\n{"target":"/missing"}' })`
 	_, samples, err := script(t, context.Background(), code)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	got := k6Sums(samples)
 	// 25 ones are expected among 10,000 samples, with a standard deviation of less than 5. A load that a busy machine holds up for a second has
 	// more samples.
@@ -184,9 +182,7 @@ func TestK6sOwnCountsAreThoseOfTheResult(t *testing.T) {
 	defer server.Close()
 	value, samples, err := scriptWith(t, context.Background(), withTags, `loadgen.run({
 		url: '`+server.URL+`/', connections: 4, requests: 4000, method: 'POST', tags: { name: 'mine' } })`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	got, bytes := k6Sums(samples), value.Export().(map[string]any)["bytes"].(map[string]any)
 	if got["http_reqs true"] != 3000 || got["http_reqs false"] != 1000 {
 		t.Errorf("http_reqs %v with and %v without an expected status", got["http_reqs true"], got["http_reqs false"])
@@ -209,9 +205,7 @@ func TestK6sOwnCountsAreThoseOfTheResult(t *testing.T) {
 func TestK6sOwnMetricsCanBeLeftOut(t *testing.T) {
 	for _, code := range []string{`loadgen.run({ url: '%s/', requests: 9, k6Metrics: false })`, `loadgen.alternate({ k6Metrics: false, sides: [{ url: '%s/', requests: 9 }] })`} {
 		_, samples, err := script(t, context.Background(), fmt.Sprintf(code, page(t)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if sum(samples, "loadgen_requests", nil) != 9 || sum(samples, "http_reqs", nil) != 0 {
 			t.Errorf("%s: %v", code, slices.Sorted(maps.Keys(k6Sums(samples))))
 		}
@@ -223,9 +217,7 @@ func TestTheTwoPartsOfAConnect(t *testing.T) {
 	defer secure.Close()
 	value, samples, err := script(t, context.Background(), `loadgen.run({
 		url: '`+secure.URL+`/', requests: 30, keepAlive: false, tls: { insecureSkipVerify: true } })`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	got, mean := k6Sums(samples), value.Export().(map[string]any)["connectMs"].(map[string]any)["mean"].(float64)
 	if got["http_req_connecting samples"] != 30 || got["http_req_tls_handshaking samples"] != 30 {
 		t.Errorf("%v", got)
@@ -243,9 +235,7 @@ func TestTheTwoPartsOfAConnect(t *testing.T) {
 // serveWithoutAllocations answers each read on a connection; returns the URL.
 func serveWithoutAllocations(t testing.TB) string {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { listener.Close() })
 	response := []byte("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi")
 	go func() {
@@ -280,9 +270,7 @@ func TestARequestAllocatesNothing(t *testing.T) {
 		begin := time.Now()
 		bars, samples, err := script(t, context.Background(), fmt.Sprintf(`loadgen.run({ url: '%s', connections: 10, requests: %d }).latencyMs.histogram.length`, url, requests))
 		runtime.ReadMemStats(&after)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		seconds := time.Since(begin).Seconds()
 		if sampled := k6Sums(samples)["http_req_duration samples"] + k6Sums(samples)["http_req_failed samples"]; sampled > (seconds+1)*(2*mostDrawn+1) {
 			t.Errorf("%v samples in %v s", sampled, seconds)
@@ -294,35 +282,5 @@ func TestARequestAllocatesNothing(t *testing.T) {
 	few, many := allocations(10_000), allocations(210_000)
 	if perRequest := (many - few) / 200_000; perRequest > 0.02 {
 		t.Errorf("%v allocations of a request", perRequest)
-	}
-}
-
-// BenchmarkSecond is all samples of a second, with k6's own metrics and without.
-func BenchmarkSecond(b *testing.B) {
-	random, values := rand.New(rand.NewPCG(1, 2)), make([]float64, 5000)
-	for i := range values {
-		values[i] = math.Round(1000*math.Exp(random.NormFloat64())) / 1000
-	}
-	second := engine.Second{End: time.Now(), Seconds: 1, LatencyMs: distributionOf(values)}
-	second.Requests, second.Responses[0] = int64(len(values)), int64(len(values))
-	registry := metrics.NewRegistry()
-	all, err := registerMetrics(registry)
-	if err != nil {
-		b.Fatal(err)
-	}
-	builtin := metrics.RegisterBuiltinMetrics(registry)
-	for _, withK6Metrics := range []bool{false, true} {
-		b.Run(fmt.Sprintf("k6Metrics=%v", withK6Metrics), func(b *testing.B) {
-			out := make(chan metrics.SampleContainer, 1)
-			p := &pusher{metrics: all, tags: registry.RootTagSet(), out: out}
-			if withK6Metrics {
-				p.k6 = newK6Metrics(&lib.State{BuiltinMetrics: builtin}, loadOptions{}, p.tags)
-			}
-			b.ReportAllocs()
-			for b.Loop() {
-				p.second(second)
-				<-out
-			}
-		})
 	}
 }

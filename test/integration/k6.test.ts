@@ -42,17 +42,8 @@ test('the example of the engine exits with code 99 if nothing listens', async ()
 
 test('a scenario as a k6 script compares two servers', async () => {
   const folder = newFolder();
-  const flags = [
-    '--k6-script',
-    'two.js',
-    '--rounds',
-    '4',
-    '--duration',
-    '400ms',
-    '--warmup',
-    '200ms',
-  ];
-  const made = await bakeoffIn(folder, 'scenario', 'nginx-open-file-cache', ...flags);
+  const flags = '--k6-script two.js --rounds 4 --duration 400ms --warmup 200ms';
+  const made = await bakeoffIn(folder, 'scenario', 'nginx-open-file-cache', ...flags.split(' '));
   expect(made, made.stderr).toMatchObject({
     code: 0,
     stdout: expect.stringMatching(/ run two\.js -e TARGET_A=\S+ -e TARGET_B=\S+\n$/),
@@ -131,15 +122,8 @@ test('a k6 script warms up the servers once, before the first load that counts r
   const targets = ['a', 'b'].map(
     (side) => `TARGET_${side.toUpperCase()}=http://127.0.0.1:${port}/${side}`,
   );
-  const ended = await ran(
-    folder,
-    k6,
-    'run',
-    'own.js',
-    '--summary-export',
-    's.json',
-    ...targets.flatMap((target) => ['-e', target]),
-  );
+  const args = targets.flatMap((target) => ['-e', target]);
+  const ended = await ran(folder, k6, 'run', 'own.js', '--summary-export', 's.json', ...args);
   expect(ended, ended.stderr).toMatchObject({ code: 0 });
   const { metrics } = JSON.parse(readFileSync(join(folder, 's.json'), 'utf8')) as {
     metrics: Record<string, { count: number }>;

@@ -109,6 +109,8 @@ const inHttp = (lines: string) => `events {}\nhttp {\n${lines}\n}\n`;
 const inServer = (lines: string) => inHttp(`server {\nlisten 80;\n${lines}\n}`);
 const inTls = (lines: string) => inServer(lines).replace('80', '443 ssl');
 
+const h2oHosts = 'listen: 80\nhosts: ';
+
 it.each([
   [
     inServer('brotli on;'),
@@ -123,8 +125,17 @@ it.each([
     inTls('ssl_certificate locked.pem;\nssl_certificate_key locked.pem;'),
     /^FILE:\d: .*: cannot load certificate key "\S+\/locked\.pem": .*; if the key has a password, .* ssl_password_file$/,
   ],
-])('nginx reports the error in %j with file and line', async (text, message) => {
-  const others = { inc: '\nroot;\nserver { }', 'locked.pem': await lockedPem() };
+  [
+    `${h2oHosts}{a: {paths: {/:\n {file.dirr: /srv}}}}`,
+    /^FILE:3: h2o \S+ does not know "file\.dirr": .*; H2O_BIN names another build$/,
+  ],
+  [`${h2oHosts}!file inc.yaml\n`, /^\/\S+\/inc\.yaml:4: h2o \S+ does not know "gone"/],
+])('the error in %j is reported with file and line', async (text, message) => {
+  const others = {
+    inc: '\nroot;\nserver { }',
+    'inc.yaml': '\na:\n  paths:\n    /: {gone: 1}\n',
+    'locked.pem': await lockedPem(),
+  };
   const file = await written(text, others);
   expect((await refusal(file)).replaceAll(file, 'FILE')).toMatch(message);
 });
@@ -221,17 +232,6 @@ it('h2o shares session keys only on this machine', async () => {
   const [socket] = (await asked) as [Socket];
   socket.destroy();
   await endsClean(server);
-});
-
-it.each([
-  [
-    'listen: 80\nhosts: {a: {paths: {/:\n {file.dirr: /srv}}}}',
-    /^FILE:3: h2o \S+ does not know "file\.dirr": .*; H2O_BIN names another build$/,
-  ],
-  ['listen: 80\nhosts: !file inc\n', /^\/\S+\/inc:4: h2o \S+ does not know "gone"/],
-])('h2o reports the error in %j with file and line', async (text, message) => {
-  const file = await written(text, { inc: '\na:\n  paths:\n    /: {gone: 1}\n' });
-  expect((await refusal(file)).replaceAll(file, 'FILE')).toMatch(message);
 });
 
 it('nghttpd serves the folder of its flags file', async () => {

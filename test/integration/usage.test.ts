@@ -85,6 +85,13 @@ const showOne = (
   { children = [], ...more }: Shown & Pick<Task, 'children'> = {},
 ) => show(pid, { [pid]: { cpuSeconds, children } }, more);
 
+/** The usage of process 10 and those below it. */
+const usageOfTen = (options: Parameters<typeof watchUsage>[1] = {}) =>
+  watchUsage(() => processTree(proc, '10'), { proc, ...options });
+
+/** A clock that stands still until it is set. */
+const stoppedClock = () => vi.spyOn(performance, 'now').mockReturnValue(0);
+
 describe.each([
   ['with schedstat and lists of children', {}],
   ['without schedstat', { schedstat: false }],
@@ -97,7 +104,7 @@ describe.each([
     showOne(21, 8, { parent: 10, ...kernel });
     showOne(30, 16, { parent: 20, ...kernel });
     showOne(40, 32, kernel);
-    expect(watchUsage(() => processTree(proc, '10'), { proc })()).toEqual({
+    expect(usageOfTen()()).toEqual({
       cpuSeconds: 31,
       waitedSeconds: 'schedstat' in kernel ? 0 : 15.5,
       rssBytes: 81 * 1024,
@@ -108,10 +115,10 @@ describe.each([
 });
 
 it('keeps the usage of ended processes, and finds new ones a second later', () => {
-  const now = vi.spyOn(performance, 'now').mockReturnValue(0);
+  const now = stoppedClock();
   showOne(10, 1, { children: [20] });
   showOne(20, 4, { parent: 10 });
-  const usage = watchUsage(() => processTree(proc, '10'), { proc });
+  const usage = usageOfTen();
   expect(usage().cpuSeconds).toBe(5);
   rmSync(path.join(proc, '20'), { recursive: true });
   showOne(10, 2, { children: [21] });
@@ -139,9 +146,9 @@ describe('processes that start and end between two look-ups', () => {
   const gone = (pid: number) => rmSync(path.join(proc, String(pid)), { recursive: true });
 
   it('count as soon as the parent has waited for them', () => {
-    const now = vi.spyOn(performance, 'now').mockReturnValue(0);
+    const now = stoppedClock();
     showOne(10, 1, { reaped: 2 });
-    const usage = watchUsage(() => processTree(proc, '10'), { proc });
+    const usage = usageOfTen();
     expect(usage().cpuSeconds).toBe(3);
     now.mockReturnValue(1);
     showOne(10, 1, { reaped: 5 });
@@ -151,9 +158,9 @@ describe('processes that start and end between two look-ups', () => {
   });
 
   it('count even if the parent had no child at first', () => {
-    const now = vi.spyOn(performance, 'now').mockReturnValue(0);
+    const now = stoppedClock();
     showOne(10, 1);
-    const usage = watchUsage(() => processTree(proc, '10'), { proc });
+    const usage = usageOfTen();
     expect(usage().cpuSeconds).toBe(1);
     showOne(10, 1, { reaped: 4 });
     now.mockReturnValue(1000);
@@ -161,11 +168,11 @@ describe('processes that start and end between two look-ups', () => {
   });
 
   it('count once if seen before, including later usage', () => {
-    vi.spyOn(performance, 'now').mockReturnValue(0);
+    stoppedClock();
     showOne(10, 1, { children: [20], reaped: 1 });
     showOne(20, 4, { parent: 10, children: [30], reaped: 2 });
     showOne(30, 8, { parent: 20 });
-    const usage = watchUsage(() => processTree(proc, '10'), { proc });
+    const usage = usageOfTen();
     expect(usage().cpuSeconds).toBe(16);
     gone(30);
     showOne(20, 4, { parent: 10, reaped: 2 + 8.5 });
@@ -178,11 +185,11 @@ describe('processes that start and end between two look-ups', () => {
   });
 
   it('count once if they end together with the parent', () => {
-    vi.spyOn(performance, 'now').mockReturnValue(0);
+    stoppedClock();
     showOne(10, 1, { children: [20], reaped: 1 });
     showOne(20, 4, { parent: 10, children: [30] });
     showOne(30, 8, { parent: 20 });
-    const usage = watchUsage(() => processTree(proc, '10'), { proc });
+    const usage = usageOfTen();
     expect(usage().cpuSeconds).toBe(14);
     for (const pid of [20, 30]) gone(pid);
     showOne(10, 1, { reaped: 1 + 4 + 8 });
@@ -217,7 +224,7 @@ test('the figure of a control group takes precedence', () => {
   showOne(10, 1, { reaped: 4 });
   let ofGroup: number | undefined = 6;
   const cpuSecondsOfGroup = () => ofGroup;
-  const usage = watchUsage(() => processTree(proc, '10'), { proc, cpuSecondsOfGroup });
+  const usage = usageOfTen({ cpuSecondsOfGroup });
   expect(usage().cpuSeconds).toBe(6);
   ofGroup = undefined;
   rmSync(path.join(proc, '10'), { recursive: true });
@@ -232,7 +239,7 @@ test.each<[string, Shown, boolean]>([
 ])('a worker is stopped: %s', (_, worker, expected) => {
   showOne(10, 1, { children: [20] });
   showOne(20, 4, { parent: 10, ...worker });
-  expect(watchUsage(() => processTree(proc, '10'), { proc })().stopped).toBe(expected);
+  expect(usageOfTen()().stopped).toBe(expected);
 });
 
 it('counts bytes, faults and CPU time of a process by kind', () => {
@@ -272,7 +279,7 @@ describe('a backend', () => {
     showOne(11, 50, { ...worker, children: [12] });
     showOne(12, 30, { cpu: 1 });
     showOne(20, 5, other);
-    const now = vi.spyOn(performance, 'now').mockReturnValue(0);
+    const now = stoppedClock();
     const used = watch([{ port: 3000 }], 1);
     expect(used()).toBe(0);
     showOne(10, 101, { ...worker, children: [11] });

@@ -83,14 +83,8 @@ func benchmark(b *testing.B, handler func(*testServer, net.Conn), change func(*O
 // allocates nothing for a connection, as Go's own net package does. It is there until the test is over; returns its URL.
 func serveOneByOne(t testing.TB) string {
 	t.Helper()
-	must := func(err error) {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
 	listener, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
-	must(err)
+	must(t, err)
 	var all sync.WaitGroup
 	t.Cleanup(func() {
 		// Accept returns an error then.
@@ -98,10 +92,10 @@ func serveOneByOne(t testing.TB) string {
 		all.Wait()
 		syscall.Close(listener)
 	})
-	must(syscall.Bind(listener, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}))
-	must(syscall.Listen(listener, syscall.SOMAXCONN))
+	must(t, syscall.Bind(listener, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}))
+	must(t, syscall.Listen(listener, syscall.SOMAXCONN))
 	name, err := syscall.Getsockname(listener)
-	must(err)
+	must(t, err)
 	all.Go(func() {
 		response, request := []byte(strings.Replace(ok, "\r\n", "\r\nConnection: close\r\n", 1)), make([]byte, 4096)
 		for {

@@ -130,7 +130,7 @@ func TestConnectionsEndInOrder(t *testing.T) {
 				change(&o)
 				r := load(t, o)
 				if r.ErrorTotal() > 0 {
-					t.Errorf("%d errors: %s", r.ErrorTotal(), r.ErrorExample)
+					t.Error(r)
 				}
 				waitFor(t, func() bool { return int64(len(ends.all())) == s.connections.Load() })
 				for _, err := range ends.all() {
@@ -156,7 +156,7 @@ func TestNoGoAwayAfterAFault(t *testing.T) {
 	o := h2Options(s)
 	r := load(t, o)
 	if r.Errors[ErrProtocol] != o.Requests {
-		t.Errorf("errors %v", r.Errors)
+		t.Error(r)
 	}
 	waitFor(t, func() bool { return s.openConnections() == 0 })
 	if n := s.orderlyGoAways.Load(); n > 0 {
@@ -184,9 +184,7 @@ func TestAConnectionIsReplacedBeforeItsStreamsRunOut(t *testing.T) {
 		o := h2Options(s)
 		o.Connections, o.Streams, o.Requests = 2, streams, 1000
 		p, err := newPlan(context.Background(), o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		p.h2.LastStreamID = last
 		r, err := p.run(context.Background(), nil)
 		if err != nil || r.Responses[0] != 1000 || r.ErrorTotal() > 0 || s.requests.Load() != 1000 {

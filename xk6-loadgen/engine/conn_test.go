@@ -2,11 +2,10 @@ package engine
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"io"
 	"net"
-	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -31,10 +30,10 @@ func TestReconnectsWhenTheServerClosesAfterAnnouncingIt(t *testing.T) {
 	o.Requests = 1000
 	r := load(t, o)
 	if r.Responses[0] != 1000 || s.connections.Load() < 100 || s.connections.Load() > 104 {
-		t.Errorf("responses %v over %d connections, errors: %s", r.Responses, s.connections.Load(), r.ErrorExample)
+		t.Error(s, r)
 	}
 	if r.ConnectMs.Max <= 0 || r.FirstByteMs.Max < r.ConnectMs.Min {
-		t.Errorf("connect %+v, first byte %+v", r.ConnectMs, r.FirstByteMs)
+		t.Error(r)
 	}
 }
 
@@ -47,7 +46,7 @@ func TestAConnectionClosedWithTheResponseIsNotUsedAgain(t *testing.T) {
 	o := options(s.url)
 	o.Requests = 40
 	if r := load(t, o); r.Responses[0] != 40 || s.connections.Load() != 40 {
-		t.Errorf("responses %v over %d connections, errors %v: %s", r.Responses, s.connections.Load(), r.Errors, r.ErrorExample)
+		t.Error(s, r)
 	}
 }
 
@@ -57,11 +56,11 @@ func TestRefusedConnectionsUseUpRequestsAndBackOff(t *testing.T) {
 	r := load(t, o)
 	wantErrors(t, r, ErrConnect, 12)
 	if !strings.Contains(r.ErrorExample, "refused") {
-		t.Errorf("example %q", r.ErrorExample)
+		t.Error(r)
 	}
 	// Three attempts a slot, the second one at once, the third one 10 ms after it at the earliest.
 	if r.Seconds < 0.01 {
-		t.Errorf("no pause: all over in %f s", r.Seconds)
+		t.Error(r)
 	}
 }
 
@@ -85,7 +84,7 @@ func TestComesBackWhenTheServerDoes(t *testing.T) {
 		t.Fatal("the second server got no requests")
 	}
 	if r.Errors[ErrConnect] == 0 || r.Responses[0] < 200 {
-		t.Errorf("errors %v, responses %v", r.Errors, r.Responses)
+		t.Error(r)
 	}
 }
 
@@ -96,29 +95,20 @@ func TestAServerThatDoesNotCloseAsAnnouncedIsLeft(t *testing.T) {
 	o.Requests, o.Connections = 3, 1
 	r := load(t, o)
 	if r.Responses[0] != 3 || s.connections.Load() != 3 || r.Seconds < 0.4 {
-		t.Errorf("responses %v over %d connections in %f s", r.Responses, s.connections.Load(), r.Seconds)
+		t.Error(s, r)
 	}
-}
-
-func TestAResetIsNotTheEndOfABody(t *testing.T) {
-	// With many connections data and reset are often reported together.
-	o := options(serve(t, resetsAfter("HTTP/1.1 200 OK\r\n\r\nhalf of it")).url)
-	o.Requests, o.Connections = 200, 50
-	r := load(t, o)
-	wantErrors(t, r, ErrRead, 200)
 }
 
 func TestLargeRequestBodiesArriveWhole(t *testing.T) {
-	var bytes atomic.Int64
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		n, _ := io.Copy(io.Discard, r.Body)
-		bytes.Add(n)
-	}))
-	defer server.Close()
-	o := options(server.URL + "/up")
-	o.Requests, o.Method, o.Body = 10, "PUT", make([]byte, 8<<20)
-	r := load(t, o)
-	if r.Responses[0] != 10 || bytes.Load() != 80<<20 || r.SentBytes < 80<<20 {
-		t.Errorf("responses %v, %d bytes arrived, %d sent: %s", r.Responses, bytes.Load(), r.SentBytes, r.ErrorExample)
-	}
+	x := transport{"http1.1", HTTP11, false, 1}
+	body := bytes.Repeat([]byte("0123456789abcdef"), 1<<19) // more than a socket takes at once
+	s := x.serve(t, func(r asked) answer {
+		if !bytes.Equal(r.body, body) {
+			t.Errorf("%d bytes arrived", len(r.body))
+		}
+		return answer{status: 200}
+	})
+	o := x.options(s.url)
+	o.Requests, o.Method, o.Body = 10, "PUT", body
+	wantResponses(t, load(t, o), 10)
 }

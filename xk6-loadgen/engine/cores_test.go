@@ -41,9 +41,7 @@ func TestNoLoopSharesACoreWithAnother(t *testing.T) {
 func threadsByCores(t *testing.T) map[string]int {
 	t.Helper()
 	files, err := filepath.Glob("/proc/self/task/*/status")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	counts := map[string]int{}
 	for _, file := range files {
 		status, err := os.ReadFile(file)

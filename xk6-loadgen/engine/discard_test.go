@@ -76,7 +76,7 @@ func TestWhatEndsALongBodyWrongly(t *testing.T) {
 			if name == "another response" {
 				// It may come after the response was complete: nobody asked for it then.
 				if r.Responses[0]+r.Errors[ErrProtocol]+r.Errors[ErrRead] != 6 {
-					t.Errorf("responses %v, errors %v: %s", r.Responses, r.Errors, r.ErrorExample)
+					t.Error(r)
 				}
 				return
 			}
@@ -105,9 +105,7 @@ func TestALongBodyIsNotCopied(t *testing.T) {
 			c := &l.conns[0]
 			c.start()
 			server, err := listener.Accept()
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			defer server.Close()
 			receive := func(p string) {
 				before := l.counts.current.ReceivedBytes

@@ -33,10 +33,10 @@ func TestAServerThatDoesEverythingItMay(t *testing.T) {
 				r := load(t, o)
 				// Of the connections that ended in the middle of it, the engine may not have seen the last answers.
 				if unseen := s.answered.Load() - r.Responses[0]; unseen < 0 || unseen > broken.Load()*20 {
-					t.Errorf("responses %v, the peer answered %d", r.Responses, s.answered.Load())
+					t.Error(s, r)
 				}
 				if r.Errors[ErrRead]+r.Errors[ErrWrite] != r.ErrorTotal() || r.Responses[0] < 500 {
-					t.Errorf("responses %v, errors %v: %s", r.Responses, r.Errors, r.ErrorExample)
+					t.Error(r)
 				}
 			})
 		}

@@ -77,7 +77,7 @@ func TestContractCountsAreExact(t *testing.T) {
 					t.Errorf("TLS %+v, streams %d, send delay %+v, buckets %v", r.TLS, r.MaxConcurrentStreams, r.SendDelayMs, r.Buckets)
 				}
 				if r.ConnectMs.Min <= 0 || r.FirstByteMs.Min < r.ConnectMs.Min || r.LatencyMs.Min <= 0 {
-					t.Errorf("connect %+v, first byte %+v, latency %+v", r.ConnectMs, r.FirstByteMs, r.LatencyMs)
+					t.Error(r)
 				}
 			})
 		}
@@ -100,16 +100,16 @@ func TestContractWindowAndWarmup(t *testing.T) {
 				r := load(t, o)
 				// The peer reads a request before the engine closes the socket, or never.
 				if total := r.Requests + r.WarmupRequests + r.InFlight; s.requests.Load() > total || s.requests.Load() < total-r.InFlight || r.ErrorTotal() != 0 {
-					t.Fatalf("the peer saw %d, the engine %d + %d + %d: %s", s.requests.Load(), r.Requests, r.WarmupRequests, r.InFlight, r.ErrorExample)
+					t.Fatal(s, r)
 				}
 				if most := int64(4 * x.streams); counts && r.InFlight != 0 || r.InFlight > most {
-					t.Fatalf("in flight %d", r.InFlight)
+					t.Fatal(r)
 				}
 				if r.WarmupRequests > 0 && r.Requests > 0 {
 					break
 				}
 				if attempt == 5 {
-					t.Fatalf("requests %d, warm-up %d", r.Requests, r.WarmupRequests)
+					t.Fatal(r)
 				}
 			}
 		}
@@ -141,7 +141,7 @@ func TestContractErrorsByKind(t *testing.T) {
 				}
 				wantErrors(t, r, test.kind, o.Requests)
 				if r.ErrorExample == "" || r.LatencyMs.Max != 0 {
-					t.Errorf("example %q, latency %f", r.ErrorExample, r.LatencyMs.Max)
+					t.Error(r)
 				}
 			})
 		}
@@ -163,11 +163,11 @@ func TestContractSomeErrorsAmongResponses(t *testing.T) {
 		r := load(t, o)
 		// What is under way on a connection ends with it.
 		if errors := r.Errors[ErrRead] + r.Errors[ErrWrite]; errors != r.ErrorTotal() || errors < 1 || errors > 6*int64(x.streams) {
-			t.Errorf("errors %v: %s", r.Errors, r.ErrorExample)
+			t.Error(r)
 		}
 		if s.requests.Load() > 300 || s.requests.Load() < 300-r.ErrorTotal() || r.Responses[0] > s.answered.Load() ||
 			x.protocol != H3 && r.Responses[0] < s.answered.Load() { // The end of a connection over QUIC overtakes what was sent on it
-			t.Errorf("the peer saw %d requests and answered %d; responses %v, errors %v", s.requests.Load(), s.answered.Load(), r.Responses, r.Errors)
+			t.Error(s, r)
 		}
 	})
 }
@@ -189,10 +189,10 @@ func TestContractStop(t *testing.T) {
 				t.Errorf("it took %s to end", time.Since(started))
 			}
 			if ending == stalling && (r.InFlight != 4*int64(x.streams) || r.Requests != 0) {
-				t.Errorf("in flight %d, requests %d", r.InFlight, r.Requests)
+				t.Error(r)
 			}
 			if total := r.Requests + r.InFlight; s.requests.Load() > total {
-				t.Errorf("the peer saw %d, the engine %d + %d", s.requests.Load(), r.Requests, r.InFlight)
+				t.Error(s, r)
 			}
 		}
 	})
@@ -222,7 +222,7 @@ func TestContractMethodsHeadersAndBodies(t *testing.T) {
 					want = 0
 				}
 				if r.Responses[0] != 16 || r.BodyBytes != want || r.SentBytes < int64(16*len(body)) {
-					t.Errorf("responses %v, %d bytes of body, %d sent: %s", r.Responses, r.BodyBytes, r.SentBytes, r.ErrorExample)
+					t.Error(r)
 				}
 				wantWire(t, s, r)
 			})
@@ -241,7 +241,7 @@ func TestContractStatuses(t *testing.T) {
 		o.Requests = 100
 		r := load(t, o)
 		if r.Responses != [4]int64{30, 20, 20, 30} || r.BodyBytes != 80*8 {
-			t.Errorf("responses %v, %d bytes of body: %s", r.Responses, r.BodyBytes, r.ErrorExample)
+			t.Error(r)
 		}
 		want := [300]int64{2: 10, 4: 10, 104: 10, 129: 10, 200: 10, 203: 10, 299: 10}
 		if r.Statuses != want {
@@ -265,7 +265,7 @@ func TestContractLargeBodies(t *testing.T) {
 			o.Requests, o.Connections, o.Method, o.Body = 2, 2, "PUT", []byte(big)
 			r := load(t, o)
 			if r.Responses[0] != 2 || r.BodyBytes != 2<<20 || r.SentBytes < 2<<20 {
-				t.Errorf("window %d: responses %v, %d bytes down, %d sent: %s", window, r.Responses, r.BodyBytes, r.SentBytes, r.ErrorExample)
+				t.Errorf("window %d: %s", window, r)
 			}
 			if wantWire(t, s, r); !x.isH2() {
 				return
@@ -294,7 +294,7 @@ func TestContractAnswerBeforeTheWholeBody(t *testing.T) {
 		o.Requests, o.Method, o.Body = 8, "POST", make([]byte, 16<<20)
 		r := load(t, o)
 		if r.Responses[2] != 8 || s.requests.Load() != 8 {
-			t.Errorf("responses %v, errors %v: %s", r.Responses, r.Errors, r.ErrorExample)
+			t.Error(r)
 		}
 	})
 }

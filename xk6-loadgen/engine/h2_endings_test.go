@@ -20,7 +20,7 @@ func TestAServerThatClosesWithItsAnswerIsConnectedToAgain(t *testing.T) {
 	o := h2Options(s)
 	o.Connections, o.Streams, o.Requests = 2, 1, 20
 	if r := load(t, o); r.Responses[0] == 0 || s.connections.Load() < 4 {
-		t.Errorf("%d connections, responses %v, errors %v: %s", s.connections.Load(), r.Responses, r.Errors, r.ErrorExample)
+		t.Error(s, r)
 	}
 }
 
@@ -41,7 +41,7 @@ func TestAServerThatForbidsStreamsTimesOut(t *testing.T) {
 	// Each connection's first stream is opened before the limit is known. The second request waits and times out; the third one has a
 	// connection of its own, but where the server's acknowledgement came late the first one is still thought alive, and it waits there.
 	if r.Responses[0] == 0 || r.Errors[ErrTimeout] == 0 || r.Responses[0]+r.Errors[ErrTimeout] != 3 {
-		t.Errorf("responses %v, errors %v: %s", r.Responses, r.Errors, r.ErrorExample)
+		t.Error(r)
 	}
 }
 
@@ -110,6 +110,6 @@ func TestWhatWaitsForAConnectionTimesOut(t *testing.T) {
 	o.Connections, o.Streams, o.Requests, o.Timeout = 1, 100, 100, 2*time.Second
 	r := load(t, o)
 	if r.Errors[ErrConnect] == 0 || r.Errors[ErrTimeout] == 0 || r.Seconds > 30 {
-		t.Errorf("errors %v in %f s: %s", r.Errors, r.Seconds, r.ErrorExample)
+		t.Error(r)
 	}
 }

@@ -59,7 +59,7 @@ func wantBoundedFlood(t *testing.T, serve func(most *atomic.Int64) *peerServer, 
 		counted += r.Errors[kind]
 	}
 	if counted != 1 || r.Seconds > 5 {
-		t.Errorf("errors %v after %f s: %s", r.Errors, r.Seconds, r.ErrorExample)
+		t.Error(r)
 	}
 	if grown := most.Load() - before; grown > 16<<20 {
 		t.Errorf("the heap grew by %d MiB", grown>>20)
@@ -137,7 +137,7 @@ func TestAFloodDoesNotKeepOthersWaiting(t *testing.T) {
 	o.Streams, o.Requests = 1, 0
 	r := loadUntil(t, o, func() bool { return flooded.Load() && answered.Load() >= 100 })
 	if r.Responses[0] < 20 || r.ErrorTotal() != 0 || r.InFlight < 1 || r.InFlight > 2 {
-		t.Errorf("responses %v beside a flood, errors %v, in flight %d", r.Responses, r.Errors, r.InFlight)
+		t.Error(r)
 	}
 }
 

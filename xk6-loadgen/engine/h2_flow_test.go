@@ -33,7 +33,7 @@ func TestTheServersStreamLimitIsRespected(t *testing.T) {
 		o.Streams, o.Requests = 20, 400
 		r := load(t, o)
 		if r.Responses[0] != 400 || r.MaxConcurrentStreams != int64(limit) {
-			t.Errorf("limit %d: responses %v, limit reported %d: %s", limit, r.Responses, r.MaxConcurrentStreams, r.ErrorExample)
+			t.Errorf("limit %d: %s", limit, r)
 		}
 	}
 }
@@ -57,7 +57,7 @@ func TestAHundredStreamsAreOpenedBeforeTheServersSettings(t *testing.T) {
 	o.Connections, o.Streams, o.Requests = 1, 500, 500
 	r := load(t, o)
 	if r.Responses[0] != 500 || s.mostOpen.Load() != 500 || r.MaxConcurrentStreams != 0 {
-		t.Errorf("responses %v, %d open, limit %d: %s", r.Responses, s.mostOpen.Load(), r.MaxConcurrentStreams, r.ErrorExample)
+		t.Error(s, r)
 	}
 }
 
@@ -85,7 +85,7 @@ func TestTheStreamLimitChangesUnderLoad(t *testing.T) {
 	o.Streams, o.Requests = 10, 300
 	r := load(t, o)
 	if r.Responses[0] != 300 || s.connections.Load() != 2 {
-		t.Errorf("responses %v on %d connections: %s", r.Responses, s.connections.Load(), r.ErrorExample)
+		t.Error(s, r)
 	}
 }
 
@@ -166,7 +166,7 @@ func TestRequestBodiesKeepToTheWindows(t *testing.T) {
 			o.Method, o.Body, o.Requests = "POST", body, 20
 			r := load(t, o)
 			if r.Responses[0] != 20 || r.BodyBytes != int64(20*len(body)) || s.connections.Load() != 2 {
-				t.Errorf("responses %v on %d connections, %d bytes back: %s", r.Responses, s.connections.Load(), r.BodyBytes, r.ErrorExample)
+				t.Error(s, r)
 			}
 		})
 	}
@@ -198,7 +198,7 @@ func TestAnAnswerBeforeTheWholeBodyIsAResponse(t *testing.T) {
 			o.Method, o.Body = "PUT", make([]byte, 1<<20)
 			r := load(t, o)
 			if r.Responses[2] != 40 || s.connections.Load() != 2 || r.SentBytes > 20<<20 {
-				t.Errorf("responses %v on %d connections, %d bytes sent: %s", r.Responses, s.connections.Load(), r.SentBytes, r.ErrorExample)
+				t.Error(s, r)
 			}
 			// A stream whose body is not wanted any more is given up.
 			if dropped := s.dropped.Load(); !reset && (dropped < 30 || dropped > 40) {
@@ -253,7 +253,7 @@ func TestTheServersHeaderTableSizeIsRespected(t *testing.T) {
 			o := h2Options(s)
 			o.Mix, o.Headers, o.Requests = []Request{{Target: "/a"}, {Target: "/b"}}, headers, 100
 			if r := load(t, o); r.Responses[0] != 100 || s.connections.Load() != 2 {
-				t.Errorf("responses %v on %d connections: %s", r.Responses, s.connections.Load(), r.ErrorExample)
+				t.Error(s, r)
 			}
 		})
 	}
@@ -344,7 +344,7 @@ func TestAServerThatExceedsAStreamsWindowIsAtFault(t *testing.T) {
 	o := h2Options(s)
 	o.Window.Stream, o.Connections, o.Streams, o.Requests = 1000, 1, 1, 1
 	if r := load(t, o); r.Errors[ErrProtocol] != 1 || !strings.Contains(r.ErrorExample, "more than a stream's window") {
-		t.Errorf("errors %v: %s", r.Errors, r.ErrorExample)
+		t.Error(r)
 	}
 }
 

@@ -23,9 +23,7 @@ type loneSession struct {
 // newLoneSession has 5 streams under way, and 15 attempts after them. One loop serves many, one after the other.
 func newLoneSession(t testing.TB, l *loop) loneSession {
 	sockets, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_NONBLOCK|syscall.SOCK_CLOEXEC, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	l.window.phase, l.open, l.counts.outstanding, l.counts.responses, l.backoffs.slots, l.counts.example = measuring, 1, 0, 0, nil, ""
 	l.counts.current.Counts, l.starts.ring, l.h2 = Counts{}, newConnRing(1), h2.Shared{}
 	c := &l.conns[0]

@@ -40,7 +40,7 @@ func TestGoAwayInOrder(t *testing.T) {
 	o.Requests = 200
 	r := load(t, o)
 	if r.Responses[0] != 200 || s.answered.Load() != 200 || s.requests.Load() != 200 {
-		t.Errorf("responses %v, the peer answered %d of %d: %s", r.Responses, s.answered.Load(), s.requests.Load(), r.ErrorExample)
+		t.Error(s, r)
 	}
 	if n := s.connections.Load(); n < 200/(7+5) || n > 200/7+2 {
 		t.Errorf("%d connections", n)
@@ -68,7 +68,7 @@ func TestStreamsAboveTheGoAwayAreQueuedAgain(t *testing.T) {
 			o.Connections = 1
 			r := load(t, o)
 			if r.Responses[0] != 40 || s.answered.Load() != 40 || s.requests.Load() != 43 || s.connections.Load() != 2 {
-				t.Errorf("responses %v, the peer saw %d requests on %d connections and answered %d: %s", r.Responses, s.requests.Load(), s.connections.Load(), s.answered.Load(), r.ErrorExample)
+				t.Error(s, r)
 			}
 		})
 	}
@@ -91,7 +91,7 @@ func TestStreamsBelowTheGoAwayThatAreNotAnsweredAreErrors(t *testing.T) {
 	r := load(t, o)
 	wantErrors(t, r, ErrRead, 2)
 	if r.Responses[0] != 38 || s.connections.Load() != 2 || s.requests.Load() != 43 {
-		t.Errorf("responses %v, the peer saw %d requests on %d connections", r.Responses, s.requests.Load(), s.connections.Load())
+		t.Error(s, r)
 	}
 }
 
@@ -115,7 +115,7 @@ func TestAServerThatTurnsAllAwayIsNotAskedForEver(t *testing.T) {
 			o.Requests, o.Timeout = 10, time.Second
 			r := load(t, o)
 			if r.ErrorTotal() != 10 || r.Seconds > 10 || s.connections.Load() > 100 {
-				t.Errorf("errors %v after %f s and %d connections", r.Errors, r.Seconds, s.connections.Load())
+				t.Error(s, r)
 			}
 		})
 	}
@@ -138,7 +138,7 @@ func TestTheLatencyOfAQueuedRequestBeginsWithItsFirstStream(t *testing.T) {
 	o := h2Options(s)
 	o.Connections, o.Streams = 1, 1
 	if r := load(t, o); r.Responses[0] != 40 || r.LatencyMs.Max < 79 {
-		t.Errorf("responses %v, greatest latency %f ms: %s", r.Responses, r.LatencyMs.Max, r.ErrorExample)
+		t.Error(r)
 	}
 }
 
@@ -163,7 +163,7 @@ func TestAResetEndsItsStreamOnly(t *testing.T) {
 			r := load(t, o)
 			wantErrors(t, r, ErrRead, 200-s.answered.Load())
 			if r.Responses[0] != s.answered.Load() || s.answered.Load() > 120 || s.connections.Load() != 2 || s.requests.Load() != 200 {
-				t.Errorf("responses %v, the peer answered %d of %d on %d connections", r.Responses, s.answered.Load(), s.requests.Load(), s.connections.Load())
+				t.Error(s, r)
 			}
 		})
 	}
@@ -236,7 +236,7 @@ func TestATimeoutOfAllStreamsEndsTheConnection(t *testing.T) {
 	r := load(t, o)
 	// The server's SETTINGS can be a sign of life that came just after the requests: then it gets a second chance.
 	if timeouts := r.Errors[ErrTimeout]; timeouts < 5 || timeouts > 10 || r.ErrorTotal() != timeouts || r.Responses[0] != 40-timeouts || s.connections.Load() != 2 {
-		t.Errorf("responses %v on %d connections, errors %v", r.Responses, s.connections.Load(), r.Errors)
+		t.Error(s, r)
 	}
 }
 
@@ -265,7 +265,7 @@ func TestAServerThatRefusesEveryFirstStreamIsNotAskedAtFullSpeed(t *testing.T) {
 		t.Errorf("%d connections in %f s", n, r.Seconds)
 	}
 	if r.Requests != 0 || r.InFlight != 1 {
-		t.Errorf("%d requests, %d in flight: %s", r.Requests, r.InFlight, r.ErrorExample)
+		t.Error(r)
 	}
 	// A wait for the next connection counts towards the time-out.
 	o.Requests, o.Duration, o.Timeout = 2, 0, 100*time.Millisecond

@@ -238,7 +238,7 @@ func TestFramesAfterTheEndOfAStream(t *testing.T) {
 			}))
 			r := load(t, h2Options(s))
 			if r.Responses[0]+r.Errors[ErrProtocol] != 40 || r.Responses[0] < 8 {
-				t.Errorf("responses %v, errors %v: %s", r.Responses, r.Errors, r.ErrorExample)
+				t.Error(r)
 			}
 		})
 	}
@@ -270,7 +270,7 @@ func TestAServerThatDoesNotSpeakHTTP2(t *testing.T) {
 			r := load(t, o)
 			wantErrors(t, r, ErrProtocol, 3)
 			if !strings.Contains(r.ErrorExample, test.hint) {
-				t.Errorf("example %q", r.ErrorExample)
+				t.Error(r)
 			}
 		})
 	}
@@ -299,7 +299,7 @@ func TestConnectionsThatEndTooSoonAreReadErrors(t *testing.T) {
 			o := h2Options(s)
 			o.Connections, o.Streams, o.Requests = 3, 1, 3
 			if r := load(t, o); r.Errors[ErrRead]+r.Errors[ErrWrite] != 3 {
-				t.Errorf("errors %v: %s", r.Errors, r.ErrorExample)
+				t.Error(r)
 			}
 		})
 	}

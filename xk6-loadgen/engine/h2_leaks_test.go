@@ -16,9 +16,7 @@ import (
 func openFiles(t *testing.T) int {
 	t.Helper()
 	files, err := os.ReadDir("/proc/self/fd")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return len(files)
 }
 
@@ -67,11 +65,11 @@ func TestNothingIsLeftBehind(t *testing.T) {
 				}
 				switch r := loadWithin(t, ctx, o); {
 				case test.stops && (r.ErrorTotal() > 0 || r.Seconds > patient.Seconds()/2):
-					t.Errorf("errors %v after %f s: %s", r.Errors, r.Seconds, r.ErrorExample)
+					t.Error(r)
 				case !test.stops && test.handler != nil:
 					wantErrors(t, r, ErrTLS, o.Requests)
 				case !test.stops && r.Responses[0] != o.Requests:
-					t.Errorf("responses %v: %s", r.Responses, r.ErrorExample)
+					t.Error(r)
 				}
 				s.stop()
 			}

@@ -229,7 +229,7 @@ func TestLegalOddities(t *testing.T) {
 			s := serveH2(t, answering(answer))
 			r := load(t, h2Options(s))
 			if r.Responses[0] != 40 || s.requests.Load() != 40 || s.connections.Load() != 2 {
-				t.Errorf("responses %v, the peer saw %d requests on %d connections, errors %v: %s", r.Responses, s.requests.Load(), s.connections.Load(), r.Errors, r.ErrorExample)
+				t.Error(s, r)
 			}
 			// The peer counts what it sent once the call has returned.
 			waitFor(t, func() bool { return s.sent.Load() >= r.ReceivedBytes })

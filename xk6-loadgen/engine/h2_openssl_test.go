@@ -20,13 +20,9 @@ func opensslServer(t *testing.T, cipher string, more ...string) (server *exec.Cm
 	}
 	file := filepath.Join(t.TempDir(), "server.pem")
 	key, err := x509.MarshalPKCS8PrivateKey(ecdsaKey().PrivateKey)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	both := append(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key}), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: ecdsaKey().Certificate[0]})...)
-	if err := os.WriteFile(file, both, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, both, 0o600))
 	address = freeAddress(t)
 	words := []string{"s_server", "-accept", address, "-cert", file, "-key", file, "-tls1_3", "-ciphersuites", cipher}
 	return exec.Command(openssl, append(words, more...)...), address
@@ -35,9 +31,7 @@ func opensslServer(t *testing.T, cipher string, more ...string) (server *exec.Cm
 // launch starts a command, which is killed at the test's end.
 func launch(t *testing.T, command *exec.Cmd) {
 	t.Helper()
-	if err := command.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, command.Start())
 	t.Cleanup(func() {
 		command.Process.Kill()
 		command.Wait()

@@ -3,6 +3,7 @@ package engine
 import (
 	"bytes"
 	"crypto/tls"
+	"fmt"
 	"io"
 	"net"
 	"slices"
@@ -34,6 +35,10 @@ type peerServer struct {
 	faultGoAways, orderlyGoAways atomic.Int64
 	mu                           sync.Mutex
 	states                       []tls.ConnectionState
+}
+
+func (s *peerServer) String() string {
+	return fmt.Sprintf("%v, answered %d and had %d open at most", s.testServer, s.answered.Load(), s.mostOpen.Load())
 }
 
 // serveH2 starts a server for h2c with prior knowledge.

@@ -54,7 +54,7 @@ func TestOpenModelStartsAreEvenlySpread(t *testing.T) {
 			started := time.Now()
 			r := load(t, o)
 			if r.Responses[0] != requests || s.requests.Load() != requests || r.Unsent != 0 || r.InFlight != 0 {
-				t.Fatalf("responses %v, the peer saw %d, unsent %d, in flight %d: %s", r.Responses, s.requests.Load(), r.Unsent, r.InFlight, r.ErrorExample)
+				t.Fatal(s, r)
 			}
 			wantWire(t, s, r)
 			// A busy machine can make a request late; nothing makes one early. The k-th is due at k/rate.
@@ -65,7 +65,7 @@ func TestOpenModelStartsAreEvenlySpread(t *testing.T) {
 				}
 			}
 			if r.Seconds < (requests-1.0)/rate || r.SendDelayMs.Max == 0 || r.SendDelayMs.Min < 0 {
-				t.Errorf("%f s, send delay %+v", r.Seconds, r.SendDelayMs)
+				t.Error(r)
 			}
 			// Not all of them at the end, unless the machine was busy in every attempt.
 			half := seen.times[requests/2].Sub(started)
@@ -94,11 +94,11 @@ func TestOpenModelLatencyRunsFromTheIntendedStart(t *testing.T) {
 		r := load(t, o)
 		const lastSent, lastDue = (requests - 1) * busy, (requests - 1) * 20
 		if r.Responses[0] != requests || r.LatencyMs.Min < busy || r.LatencyMs.Max < lastSent+busy-lastDue || r.SendDelayMs.Max < lastSent-lastDue {
-			t.Errorf("responses %v, latency %+v, send delay %+v", r.Responses, r.LatencyMs, r.SendDelayMs)
+			t.Error(r)
 		}
 		// The mean of what each has to wait is half of the last one's.
 		if r.SendDelayMs.Mean < (lastSent-lastDue)/2 || r.LatencyMs.Mean < (lastSent-lastDue)/2+busy {
-			t.Errorf("mean latency %f, mean send delay %f ms", r.LatencyMs.Mean, r.SendDelayMs.Mean)
+			t.Error(r)
 		}
 	})
 }
@@ -118,11 +118,11 @@ func TestOpenModelStreamsDoNotWaitForEachOther(t *testing.T) {
 		o.Connections, o.Streams, o.Requests, o.Rate = 1, 100, 20, 200
 		r := load(t, o)
 		if r.Responses[0] != 20 || s.connections.Load() != 1 || r.LatencyMs.Max < 19*5 {
-			t.Errorf("responses %v on %d connections, latency %+v: %s", r.Responses, s.connections.Load(), r.LatencyMs, r.ErrorExample)
+			t.Error(s, r)
 		}
 		// On a busy machine the answers may come one by one, so that the last one has a longer latency.
 		if r.LatencyMs.Max < r.LatencyMs.Min+18*5 {
-			return fmt.Sprintf("latency %+v", r.LatencyMs)
+			return fmt.Sprint(r)
 		}
 		return ""
 	})
@@ -137,26 +137,9 @@ func TestOpenModelCountsWhatItCouldNotSend(t *testing.T) {
 			r := load(t, o)
 			// Due at 0, 13.3, 26.7 … 386.7 ms.
 			if r.Requests+r.InFlight+r.Unsent != 30 || r.InFlight != int64(2*x.streams) || r.ErrorTotal() != 0 {
-				t.Errorf("%d threads: requests %d, in flight %d, unsent %d, errors %v: %s", threads, r.Requests, r.InFlight, r.Unsent, r.Errors, r.ErrorExample)
+				t.Errorf("%d threads: %s", threads, r)
 			}
 		}
-	})
-}
-
-func TestOpenModelConnectionsAreMadeInTheWarmUp(t *testing.T) {
-	t.Parallel()
-	onSome(t, func(t *testing.T, x transport) {
-		tried(t, func() string {
-			s := x.serve(t, fine)
-			o := x.options(s.url)
-			o.Rate, o.Requests, o.Connections, o.Warmup, o.Threads = 200, 20, 6, 100*time.Millisecond, 2
-			r := load(t, o)
-			// Over HTTP/2 a connection has many streams: without the warm-up one of them would do.
-			if r.Responses[0] != 20 || s.connections.Load() != 6 || r.ConnectMs.Max != 0 || r.WarmupRequests < 6 || r.WarmupRequests > 6+25 {
-				return fmt.Sprintf("responses %v, %d connections, connects in the window %+v, %d requests before it: %s", r.Responses, s.connections.Load(), r.ConnectMs, r.WarmupRequests, r.ErrorExample)
-			}
-			return ""
-		})
 	})
 }
 
@@ -246,7 +229,7 @@ func TestOpenModelDurationsCountAllThatWasDue(t *testing.T) {
 			r := load(t, o)
 			// What the warm-up left under way ends in the window.
 			if total := r.Requests + r.InFlight + r.Unsent; total < 60 || total > 60+int64(4*x.streams) || r.ErrorTotal() != 0 {
-				return fmt.Sprintf("requests %d, in flight %d, unsent %d, warm-up %d: %s", r.Requests, r.InFlight, r.Unsent, r.WarmupRequests, r.ErrorExample)
+				return fmt.Sprint(r)
 			}
 			seen, counted := s.requests.Load(), r.Requests+r.WarmupRequests
 			// The threads agree on the end of the warm-up, which takes a moment.
@@ -265,7 +248,7 @@ func TestOpenModelErrorsUseUpWhatIsDue(t *testing.T) {
 		o.Rate, o.Requests, o.KeepAlive, o.Streams = 500, 20, true, 1
 		r := load(t, o)
 		if r.Errors[ErrRead]+r.Errors[ErrWrite] != 20 || r.LatencyMs.Max != 0 {
-			t.Errorf("errors %v, latency %+v: %s", r.Errors, r.LatencyMs, r.ErrorExample)
+			t.Error(r)
 		}
 	})
 }
@@ -278,7 +261,7 @@ func TestOpenModelNewConnections(t *testing.T) {
 		o.Rate, o.Requests, o.KeepAlive = 300, 30, false
 		r := load(t, o)
 		if r.Responses[0] != 30 || s.connections.Load() != 30 || r.LatencyMs.Min < r.ConnectMs.Min {
-			t.Errorf("responses %v on %d connections, latency %f, connect %f ms: %s", r.Responses, s.connections.Load(), r.LatencyMs.Min, r.ConnectMs.Min, r.ErrorExample)
+			t.Error(s, r)
 		}
 	})
 }
@@ -311,7 +294,7 @@ func TestOpenModelStopOfACount(t *testing.T) {
 	defer cancel()
 	r := loadWithin(t, ctx, o)
 	if r.Requests != 0 || r.InFlight > 10 || r.InFlight+r.Unsent > 50 || r.Seconds > 0.06 && r.InFlight+r.Unsent != 50 {
-		t.Errorf("requests %d, in flight %d, unsent %d after %f s", r.Requests, r.InFlight, r.Unsent, r.Seconds)
+		t.Error(r)
 	}
 }
 
@@ -323,7 +306,7 @@ func TestOpenModelBeyondWhatCanBeDone(t *testing.T) {
 	o.Requests, o.Rate = 3000, 5_000_000
 	r := load(t, o)
 	if r.Responses[0] != 3000 || s.requests.Load() != 3000 || r.Unsent != 0 || r.SendDelayMs.Max <= 0 || r.LatencyMs.Max < r.SendDelayMs.Max {
-		t.Errorf("responses %v, the peer saw %d, unsent %d, send delay %+v", r.Responses, s.requests.Load(), r.Unsent, r.SendDelayMs)
+		t.Error(s, r)
 	}
 }
 
@@ -343,7 +326,7 @@ func TestOpenModelServerThatGoesAway(t *testing.T) {
 	o.Requests, o.Rate = 60, 1000
 	r := load(t, o)
 	if r.Responses[0] != 60 || s.answered.Load() != 60 || s.connections.Load() < 8 {
-		t.Errorf("responses %v, the peer answered %d on %d connections: %s", r.Responses, s.answered.Load(), s.connections.Load(), r.ErrorExample)
+		t.Error(s, r)
 	}
 }
 

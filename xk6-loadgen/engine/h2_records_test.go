@@ -86,7 +86,7 @@ func TestRecordsOfAnyShape(t *testing.T) {
 				o.Requests = 10
 				r := load(t, o)
 				if r.Responses[0] != 10 || s.connections.Load() != 2 {
-					t.Errorf("responses %v on %d connections: %s", r.Responses, s.connections.Load(), r.ErrorExample)
+					t.Error(s, r)
 				}
 				wantWire(t, s, r)
 			})
@@ -138,7 +138,7 @@ func TestCloseNotify(t *testing.T) {
 			o = options(s.url)
 			o.Requests, o.TLS.InsecureSkipVerify = 8, true
 			if r := load(t, o); r.Responses[0] != 8 || s.connections.Load() != 8 {
-				t.Errorf("%s: responses %v on %d connections, errors %v: %s", name, r.Responses, s.connections.Load(), r.Errors, r.ErrorExample)
+				t.Errorf("%s: %s %s", name, s, r)
 			}
 		}
 	})
@@ -229,7 +229,7 @@ func TestARecordThatIsCutOffIsAnError(t *testing.T) {
 			o := h2Options(s)
 			o.Streams, o.Requests = 1, 2
 			if r := load(t, o); r.Errors[ErrRead]+r.Errors[ErrTLS] != 2 {
-				t.Errorf("%d bytes: errors %v: %s", n, r.Errors, r.ErrorExample)
+				t.Errorf("%d bytes: %s", n, r)
 			}
 		}
 	})

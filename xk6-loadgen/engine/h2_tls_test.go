@@ -17,11 +17,12 @@ func TestWhatTLSNegotiates(t *testing.T) {
 		client TLSOptions
 		want   want
 	}{
-		"server has TLS 1.2 only": {rsaKey, func(c *tls.Config) { c.MaxVersion = tls.VersionTLS12 }, TLSOptions{}, want{"TLSv1.2", "", "X25519"}},
-		"client has TLS 1.2 only": {rsaKey, nil, TLSOptions{MaxVersion: "TLSv1.2"}, want{"TLSv1.2", "", "X25519"}},
-		"server has TLS 1.3 only": {rsaKey, func(c *tls.Config) { c.MinVersion = tls.VersionTLS13 }, TLSOptions{}, want{"TLSv1.3", "", "X25519"}},
-		"client has TLS 1.3 only": {ecdsaKey, nil, TLSOptions{MinVersion: "TLSv1.3"}, want{"TLSv1.3", "", "X25519"}},
-		"both":                    {rsaKey, nil, TLSOptions{MinVersion: "TLSv1.2", MaxVersion: "TLSv1.3"}, want{"TLSv1.3", "", "X25519"}},
+		"server has TLS 1.2 only":       {rsaKey, func(c *tls.Config) { c.MaxVersion = tls.VersionTLS12 }, TLSOptions{}, want{"TLSv1.2", "", "X25519"}},
+		"client has TLS 1.2 only":       {rsaKey, nil, TLSOptions{MaxVersion: "TLSv1.2"}, want{"TLSv1.2", "", "X25519"}},
+		"server has TLS 1.3 only":       {rsaKey, func(c *tls.Config) { c.MinVersion = tls.VersionTLS13 }, TLSOptions{}, want{"TLSv1.3", "", "X25519"}},
+		"client has TLS 1.3 only":       {ecdsaKey, nil, TLSOptions{MinVersion: "TLSv1.3"}, want{"TLSv1.3", "", "X25519"}},
+		"both":                          {rsaKey, nil, TLSOptions{MinVersion: "TLSv1.2", MaxVersion: "TLSv1.3"}, want{"TLSv1.3", "", "X25519"}},
+		"server asks for a certificate": {rsaKey, func(c *tls.Config) { c.ClientAuth = tls.RequestClientCert }, TLSOptions{}, want{"TLSv1.3", "", "X25519"}},
 		"tickets and cipher for new connections": {ecdsaKey, nil, TLSOptions{MaxVersion: "TLSv1.2", Ciphers: []string{"ecdhe-ecdsa-chacha20-poly1305"}},
 			want{"TLSv1.2", "ECDHE-ECDSA-CHACHA20-POLY1305", "X25519"}},
 	}
@@ -180,7 +181,7 @@ func TestHTTP1OverTLSNeedsNoALPN(t *testing.T) {
 	o := options(s.url)
 	o.Requests, o.TLS.InsecureSkipVerify = 10, true
 	if r := load(t, o); r.Responses[0] != 10 || r.TLS == nil {
-		t.Errorf("responses %v: %s", r.Responses, r.ErrorExample)
+		t.Error(r)
 	}
 }
 
@@ -193,7 +194,7 @@ func TestPlainHTTPToATLSPort(t *testing.T) {
 			o.Protocol, o.Requests = protocol, 4
 			r := load(t, o)
 			if r.Errors[ErrProtocol]+r.Errors[ErrRead] != 4 || protocol == H2C && r.Errors[ErrProtocol] > 0 && !strings.Contains(r.ErrorExample, "https") {
-				t.Errorf("errors %v: %s", r.Errors, r.ErrorExample)
+				t.Error(r)
 			}
 		})
 	}
@@ -210,6 +211,6 @@ func TestConnectTimeIncludesTheHandshake(t *testing.T) {
 	o.Requests, o.TLS.InsecureSkipVerify = 20, true
 	r := load(t, o)
 	if r.Responses[0] != 20 || r.ConnectMs.Min < 60 || r.FirstByteMs.Min < 60 || r.LatencyMs.Min >= 60 || r.Seconds < 0.06 {
-		t.Errorf("responses %v, connect %f, first byte %f, latency %f ms", r.Responses, r.ConnectMs.Min, r.FirstByteMs.Min, r.LatencyMs.Min)
+		t.Error(r)
 	}
 }

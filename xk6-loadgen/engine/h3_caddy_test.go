@@ -39,9 +39,7 @@ https://localhost:%[2]s {
 }
 `, folder, port, log, strings.Repeat("0123456789abcdef", 5000))
 	file := filepath.Join(folder, "Caddyfile")
-	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, []byte(config), 0o600))
 	caddy := exec.Command("caddy", "run", "--config", file, "--adapter", "caddyfile")
 	caddy.Env = append(os.Environ(), "HOME="+folder, "XDG_DATA_HOME="+folder, "XDG_CONFIG_HOME="+folder)
 	launch(t, caddy)

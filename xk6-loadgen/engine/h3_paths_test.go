@@ -37,9 +37,7 @@ type relay struct {
 
 func relayTo(t *testing.T, url string, script func(*relay, datagram)) *relay {
 	server, err := net.ResolveUDPAddr("udp", strings.TrimSuffix(strings.TrimPrefix(url, "https://"), "/"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	r := &relay{PacketConn: silentPort(t)}
 	r.url = "https://" + r.LocalAddr().String() + "/"
 	go func() {
@@ -91,7 +89,7 @@ func TestH3GarbageBesideTheServersDatagrams(t *testing.T) {
 	o := h3Options(r.url)
 	o.Requests = 400
 	if r := load(t, o); r.Responses[0] != 400 || s.requests.Load() != 400 {
-		t.Errorf("responses %v, the peer saw %d: %s", r.Responses, s.requests.Load(), r.ErrorExample)
+		t.Error(s, r)
 	}
 }
 
@@ -261,7 +259,7 @@ func TestH3ServersThatAskBackFirst(t *testing.T) {
 			t.Parallel()
 			s := serveH3On(t, &quic.Transport{Conn: silentPort(t), VerifySourceAddress: test.verify}, test.config, answer200)
 			if r := load(t, h3Options(s.url)); r.Responses[0] != 40 || s.connections.Load() != 4 {
-				t.Errorf("responses %v on %d connections, errors %v: %s", r.Responses, s.connections.Load(), r.Errors, r.ErrorExample)
+				t.Error(s, r)
 			}
 		})
 	}
@@ -350,12 +348,8 @@ func TestH3PeersThatNeverConnect(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			o := h3Options(test.url)
-			o.Requests, o.patience = 4, 0
-			began := time.Now()
-			r := load(t, o)
-			if took := time.Since(began); took > o.Timeout/2 || r.Errors[ErrConnect] != 4 || r.Causes[test.cause] != 4 || !strings.Contains(r.ErrorExample, test.example) {
-				t.Errorf("after %s: errors %v, causes %v: %s", took, r.Errors, r.Causes, r.ErrorExample)
+			if problem := noConnect(t, test.url, test.cause, test.example); problem != "" {
+				t.Error(problem)
 			}
 		})
 	}

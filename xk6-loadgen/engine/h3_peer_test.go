@@ -53,9 +53,7 @@ func serveH3On(t testing.TB, transport *quic.Transport, config *quic.Config, scr
 	}
 	config.HandshakeIdleTimeout = patient
 	listener, err := transport.Listen(tls, config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s := &peerServer{testServer: &testServer{url: "https://" + listener.Addr().String() + "/", open: map[net.Conn]bool{}}}
 	ctx, cancel := context.WithCancel(context.Background())
 	var all sync.WaitGroup
@@ -209,9 +207,7 @@ func (st *h3PeerStream) answer(a answer) {
 func silentPort(t testing.TB) net.PacketConn {
 	t.Helper()
 	c, err := net.ListenPacket("udp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { c.Close() })
 	return c
 }

@@ -87,12 +87,12 @@ func TestH3ResponsesByTheirFrames(t *testing.T) {
 			r := load(t, h3Options(s.url))
 			if test.fault == "" {
 				if r.Responses[0] != 40 || r.BodyBytes != 200 {
-					t.Errorf("responses %v, %d bytes, errors %v: %s", r.Responses, r.BodyBytes, r.Errors, r.ErrorExample)
+					t.Error(r)
 				}
 				return
 			}
 			if r.Causes[test.cause] != 40 || !strings.Contains(r.ErrorExample, test.fault) {
-				t.Errorf("errors %v, causes %v: %q", r.Errors, r.Causes, r.ErrorExample)
+				t.Error(r)
 			}
 		})
 	}
@@ -103,9 +103,7 @@ func TestH3AnAnswerBeforeTheWholeBody(t *testing.T) {
 	tls := serverTLS(ecdsaKey)
 	tls.NextProtos = []string{"h3"}
 	listener, err := quic.ListenAddr("127.0.0.1:0", tls, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer listener.Close()
 	go func() {
 		for {
@@ -134,7 +132,7 @@ func TestH3AnAnswerBeforeTheWholeBody(t *testing.T) {
 	o.Method, o.Body = "POST", make([]byte, 16<<20)
 	r := load(t, o)
 	if r.Responses[2] != 40 || r.SentBytes < 40*1000 || r.SentBytes > 20<<20 {
-		t.Errorf("responses %v, errors %v, %d bytes sent: %s", r.Responses, r.Errors, r.SentBytes, r.ErrorExample)
+		t.Error(r)
 	}
 }
 
@@ -169,7 +167,7 @@ func TestH3GoAway(t *testing.T) {
 	o.Connections, o.Requests = 1, 55
 	r := load(t, o)
 	if r.Responses[0] != 55 || r.ErrorTotal() != 0 || s.connections.Load() != 6 || s.answered.Load() != 55 {
-		t.Errorf("responses %v, errors %v on %d connections: %s", r.Responses, r.Errors, s.connections.Load(), r.ErrorExample)
+		t.Error(s, r)
 	}
 }
 
@@ -187,7 +185,7 @@ func TestH3ARejectedRequestIsMadeAgain(t *testing.T) {
 	o.Connections, o.Requests = 1, 20
 	r := load(t, o)
 	if r.Responses[0] != 20 || r.ErrorTotal() != 0 || s.requests.Load() != 21 || s.connections.Load() != 1 {
-		t.Errorf("responses %v, errors %v, the peer saw %d on %d connections: %s", r.Responses, r.Errors, s.requests.Load(), s.connections.Load(), r.ErrorExample)
+		t.Error(s, r)
 	}
 }
 
@@ -217,8 +215,20 @@ func TestH3AServerThatOnlySaysGoAway(t *testing.T) {
 	o.Connections, o.Requests = 1, 3
 	r := load(t, o)
 	if r.Errors[ErrRead] != 3 || !strings.Contains(r.ErrorExample, "GOAWAY") {
-		t.Errorf("errors %v: %s", r.Errors, r.ErrorExample)
+		t.Error(r)
 	}
+}
+
+// noConnect returns what is wrong where connects are not given up soon, for this cause, with this in their text.
+func noConnect(t *testing.T, url string, cause ErrorCause, example string) (problem string) {
+	o := h3Options(url)
+	o.Requests, o.patience = 4, 0
+	began := time.Now()
+	r := load(t, o)
+	if took := time.Since(began); took > o.Timeout/2 || r.Errors[ErrConnect] != 4 || r.Causes[cause] != 4 || !strings.Contains(r.ErrorExample, example) {
+		return fmt.Sprintf("after %s: %s", took, r)
+	}
+	return ""
 }
 
 // A server without HTTP/3 is told soon, whatever the time-out.
@@ -249,16 +259,7 @@ func TestH3WithoutAnAnswer(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			tried(t, func() string {
-				o := h3Options("https://" + test.address() + "/")
-				o.Requests, o.patience = 4, 0
-				began := time.Now()
-				r := load(t, o)
-				if took := time.Since(began); took > o.Timeout/2 || r.Errors[ErrConnect] != 4 || r.Causes[test.cause] != 4 || !strings.Contains(r.ErrorExample, test.example) {
-					return fmt.Sprintf("after %s: errors %v, causes %v: %s", took, r.Errors, r.Causes, r.ErrorExample)
-				}
-				return ""
-			})
+			tried(t, func() string { return noConnect(t, "https://"+test.address()+"/", test.cause, test.example) })
 		})
 	}
 }
@@ -269,19 +270,17 @@ func TestH3HandshakesThatFail(t *testing.T) {
 	o := h3Options(s.url)
 	o.Requests, o.TLS.InsecureSkipVerify = 4, false
 	if r := load(t, o); r.Errors[ErrTLS] != 4 || !strings.Contains(r.ErrorExample, "certificate is not accepted") {
-		t.Errorf("errors %v: %s", r.Errors, r.ErrorExample)
+		t.Error(r)
 	}
 	tls := serverTLS(ecdsaKey)
 	tls.NextProtos = []string{"doq"}
 	listener, err := quic.ListenAddr("127.0.0.1:0", tls, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer listener.Close()
 	o = h3Options("https://" + listener.Addr().String() + "/")
 	o.Requests = 4
 	if r := load(t, o); r.Errors[ErrTLS] != 4 || r.ErrorExample != tlsconn.ErrNoProtocol.Error() {
-		t.Errorf("errors %v: %s", r.Errors, r.ErrorExample)
+		t.Error(r)
 	}
 }
 

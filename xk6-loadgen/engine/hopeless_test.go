@@ -24,9 +24,7 @@ func refusesTLS(t *testing.T) (overTCP, overQUIC string) {
 		return nil, fmt.Errorf("no certificate for %q", hello.ServerName)
 	}}
 	listener, err := (&quic.Transport{Conn: silentPort(t)}).Listen(config, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { listener.Close() })
 	return "https" + strings.TrimPrefix(handshakes.url, "http"), "https://" + listener.Addr().String() + "/"
 }
@@ -58,7 +56,7 @@ func TestALoadWithoutAnyAnswerEndsWithItsReason(t *testing.T) {
 				t.Errorf("error %v", err)
 			}
 			if r.ResponseTotal() != 0 || test.warmup == 0 && r.ErrorTotal() < 12 {
-				t.Errorf("%d responses, errors %v", r.ResponseTotal(), r.Errors)
+				t.Error(r)
 			}
 		})
 	}

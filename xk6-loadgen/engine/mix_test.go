@@ -41,7 +41,7 @@ func TestContractAMixOfRequests(t *testing.T) {
 		o.Mix, o.Requests, o.Headers = mix, 130, []Header{{"X-All", "load"}}
 		r := load(t, o)
 		if r.Responses[0] != 100 || r.Responses[2] != 30 || r.Unexpected != 0 || r.SuccessRatio() != 1 {
-			t.Fatalf("responses %v, %d unexpected, errors %v: %s", r.Responses, r.Unexpected, r.Errors, r.ErrorExample)
+			t.Fatal(r)
 		}
 		mutex.Lock()
 		defer mutex.Unlock()

@@ -89,41 +89,10 @@ func TestConnectionsNeverExceedTheAskedNumber(t *testing.T) {
 					t.Errorf("up to %d connections were open at once, asked for were %d", got, connections)
 				}
 				if r.Causes[CauseReset] == 0 || r.Causes[CauseShort] == 0 || r.Causes[CauseTimedOut] == 0 || r.Responses[0] == 0 {
-					t.Errorf("causes %v, responses %v", r.Causes, r.Responses)
+					t.Error(r)
 				}
 			})
 		}
-	}
-}
-
-func TestErrorsGoOnAndUseUpOneAttemptEach(t *testing.T) {
-	t.Parallel()
-	for _, x := range []struct {
-		protocol Protocol
-		request  string
-	}{{HTTP10, "GET / HTTP/1.0\r\nHost: "}, {HTTP11, "GET / HTTP/1.1\r\nHost: "}} {
-		t.Run(string(x.protocol), func(t *testing.T) {
-			var wrong atomic.Int64
-			s := serve(t, func(s *testServer, c net.Conn) {
-				s.requests.Add(1)
-				line := make([]byte, len(x.request))
-				if _, err := io.ReadFull(c, line); err != nil || string(line) != x.request {
-					wrong.Add(1)
-				}
-				if s.connections.Load()%10 == 0 {
-					c.(*net.TCPConn).SetLinger(0)
-					return
-				}
-				io.WriteString(c, ok)
-				io.Copy(io.Discard, c)
-			})
-			o := options(s.url)
-			o.Protocol, o.KeepAlive, o.Requests, o.Connections = x.protocol, false, 1000, 20
-			r := load(t, o)
-			if r.Causes[CauseReset] == 0 || r.ErrorTotal() != r.Causes[CauseReset] || s.connections.Load() != 1000 || s.requests.Load() != 1000 || wrong.Load() != 0 {
-				t.Errorf("causes %v, %d connections, %d of them began otherwise: %s", r.Causes, s.connections.Load(), wrong.Load(), r.ErrorExample)
-			}
-		})
 	}
 }
 
@@ -161,10 +130,10 @@ func TestConnectionsThatTakeTheirTime(t *testing.T) {
 	o.Connections, o.Requests, o.KeepAlive, o.Protocol = 60, 200, false, HTTP10
 	r := load(t, o)
 	if r.Responses[0] != 200 || answered.Load() != 200 {
-		t.Errorf("responses %v, errors %v: %s", r.Responses, r.Errors, r.ErrorExample)
+		t.Error(r)
 	}
 	if r.ConnectMs.Max < 900 {
-		t.Errorf("no connect took its time: %+v", r.ConnectMs)
+		t.Error(r)
 	}
 }
 

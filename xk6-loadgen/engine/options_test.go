@@ -1,15 +1,12 @@
 package engine
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"io"
 	"math"
 	"net"
-	"net/http"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -52,30 +49,6 @@ func TestRequestsAsWritten(t *testing.T) {
 	}
 }
 
-func TestTheMixIsMadeInTurnWhateverBecomesOfThem(t *testing.T) {
-	var a, b atomic.Int64
-	s := serve(t, func(_ *testServer, c net.Conn) {
-		for r := bufio.NewReader(c); ; {
-			request, err := http.ReadRequest(r)
-			if err != nil {
-				return
-			}
-			if request.URL.Path == "/b" {
-				b.Add(1)
-				return
-			}
-			a.Add(1)
-			io.WriteString(c, ok)
-		}
-	})
-	o := options(s.url)
-	o.Mix, o.Requests = []Request{{Target: "/a"}, {Target: "/b"}}, 100
-	r := load(t, o)
-	if a.Load() != 50 || b.Load() != 50 || r.Errors[ErrRead] != 50 {
-		t.Errorf("%d of a, %d of b, errors %v", a.Load(), b.Load(), r.Errors)
-	}
-}
-
 func TestIPv6AndHostNames(t *testing.T) {
 	for _, test := range []struct{ host, listenOn string }{{"[::1]", "[::1]:0"}, {"localhost", "127.0.0.1:0"}} {
 		if listener, err := net.Listen("tcp", test.listenOn); err != nil {
@@ -101,13 +74,9 @@ func TestHostHeaderHasNoZone(t *testing.T) {
 
 func TestFileLimitIsNamed(t *testing.T) {
 	var before syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &before); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Getrlimit(syscall.RLIMIT_NOFILE, &before))
 	lower := syscall.Rlimit{Cur: 500, Max: before.Max}
-	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &lower); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &lower))
 	defer syscall.Setrlimit(syscall.RLIMIT_NOFILE, &before)
 	o := options("http://127.0.0.1:9/")
 	o.Requests, o.Connections = 1, 450

@@ -21,9 +21,7 @@ func TestSegmentsHaveOrdersOfTheirOwn(t *testing.T) {
 			o.Mix = append(o.Mix, Request{Target: "/", Weight: weight})
 		}
 		p, err := newPlan(context.Background(), o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		p.network.close()
 		wantShares(t, weights, p.order)
 		orders = append(orders, p.order)
@@ -43,7 +41,7 @@ func TestARateIsDividedBySegments(t *testing.T) {
 		// Half of the 800, of a Poisson process give or take 5 times 14, and what the last wait made late.
 		r := load(t, o)
 		if n := r.Responses[0] + r.InFlight + r.Unsent; arrivals == ConstantArrivals && n != 400 || n < 330 || n > 470 {
-			t.Errorf("%s: %d responses, %d in flight, %d unsent", arrivals, r.Responses[0], r.InFlight, r.Unsent)
+			t.Errorf("%s: %s", arrivals, r)
 		}
 	}
 }
@@ -63,9 +61,7 @@ func TestALoadBeginsWhenItIsTold(t *testing.T) {
 	o.StartAt = time.Time{}
 	at := time.Now().Add(ahead)
 	results, err := Alternate(context.Background(), []Side{{Options: o}, {Options: o}}, Turns{Slice: time.Millisecond, StartAt: at})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if results[0].Window.StartedAt.Before(at) || results[1].Window.StartedAt.Before(at) {
 		t.Errorf("begun at %s and %s, not %s", results[0].Window.StartedAt, results[1].Window.StartedAt, at)
 	}
@@ -96,7 +92,7 @@ func TestWaitingForTheBeginEndsWithTheContext(t *testing.T) {
 	o.StartAt = time.Now().Add(59 * time.Second)
 	time.AfterFunc(50*time.Millisecond, cancel)
 	if r := loadWithin(t, ctx, o); r.Requests+r.InFlight != 0 || time.Now().After(o.StartAt) {
-		t.Errorf("%d requests, %d in flight", r.Requests, r.InFlight)
+		t.Error(r)
 	}
 }
 

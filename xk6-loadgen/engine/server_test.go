@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"flag"
+	"fmt"
 	"math"
 	"net"
 	"os"
@@ -31,6 +32,10 @@ type testServer struct {
 	mu          sync.Mutex
 	open        map[net.Conn]bool
 	stopped     bool
+}
+
+func (s *testServer) String() string {
+	return fmt.Sprintf("the server saw %d requests on %d connections", s.requests.Load(), s.connections.Load())
 }
 
 // serve starts a server. The handler owns the connection, which is closed when it returns.
@@ -74,12 +79,17 @@ func serveAt(t testing.TB, address string, handler func(s *testServer, c net.Con
 	return s
 }
 
-func listen(t testing.TB, address string) net.Listener {
+func must(t testing.TB, err error) {
 	t.Helper()
-	listener, err := net.Listen("tcp", address)
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+func listen(t testing.TB, address string) net.Listener {
+	t.Helper()
+	listener, err := net.Listen("tcp", address)
+	must(t, err)
 	return listener
 }
 
@@ -158,6 +168,18 @@ type outcome struct {
 	seconds []Second
 }
 
+// String is what a failed test says of a load.
+func (out outcome) String() string {
+	latency := func(d LatencyDistribution) string { return fmt.Sprintf("%g/%g/%g", d.Min, d.P50, d.Max) }
+	return fmt.Sprintf(`
+%d requests, responses %v, %d unexpected, errors %v %v: %s
+%d in flight, %d hung, %d unsent, %d in the warm-up; %d bytes of bodies, %d sent, at most %d streams
+%g s, %g/s; least, p50 and greatest latency %s, connect %s, first byte %s, send delay %s ms; %+v`,
+		out.Requests, out.Responses, out.Unexpected, out.Errors, out.Causes, out.ErrorExample,
+		out.InFlight, out.Hung, out.Unsent, out.WarmupRequests, out.BodyBytes, out.SentBytes, out.MaxConcurrentStreams,
+		out.Seconds, out.RPS, latency(out.LatencyMs), latency(out.ConnectMs), latency(out.FirstByteMs), latency(out.SendDelayMs), out.Wire)
+}
+
 // load runs the engine, and checks what must hold for every run.
 func load(t testing.TB, o Options) outcome {
 	t.Helper()
@@ -171,11 +193,12 @@ func loadWithin(t testing.TB, ctx context.Context, o Options) outcome {
 		out.sum.add(&s.Counts)
 		out.seconds = append(out.seconds, s)
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	out.Result = result
 	out.check(t, ctx, o)
+	if ctx.Err() == nil && out.Seconds < o.Duration.Seconds() {
+		t.Errorf("the window is %.9f s of %s", out.Seconds, o.Duration)
+	}
 	return out
 }
 
@@ -209,6 +232,9 @@ func (out outcome) check(t testing.TB, ctx context.Context, o Options) {
 		if s.Seconds < 0.5 && len(out.seconds) > 1 {
 			t.Errorf("a sample is of %f s, of %d", s.Seconds, len(out.seconds))
 		}
+	}
+	if n := len(out.seconds); n > 0 && !out.seconds[n-1].End.Equal(result.Window.EndedAt) {
+		t.Errorf("the last sample ends at %s, the window at %s", out.seconds[n-1].End, result.Window.EndedAt)
 	}
 	if math.Abs(covered-result.Seconds) > 1e-9 {
 		t.Errorf("the samples cover %.9f s, the window is %.9f s", covered, result.Seconds)

@@ -19,9 +19,7 @@ func narrowNetwork(t *testing.T, ports int) string {
 	t.Helper()
 	path := newNamespace(t)
 	within(t, path, func() {
-		if err := os.WriteFile(portRangeFile, fmt.Appendf(nil, "40000 %d", 40000+ports-1), 0); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(portRangeFile, fmt.Appendf(nil, "40000 %d", 40000+ports-1), 0))
 	})
 	return path
 }

@@ -35,7 +35,7 @@ func TestALoopThatSpinsIsAwakeAllTheTimeAndSaysWhatItWorked(t *testing.T) {
 			}
 			// A loop that spins and has less CPU time than this was kept from its core by others, and late because of them.
 			if rate > 0 && r.SendDelayMs.P50 > 1 && awake > 0.9*all {
-				return fmt.Sprintf("half of the requests left %g ms late or later", r.SendDelayMs.P50)
+				return fmt.Sprint(r)
 			}
 			return ""
 		})

@@ -30,14 +30,10 @@ func nginxLogging(t *testing.T, directives string) (url string, lines func() []b
 	}
 	folder, address := t.TempDir(), freeAddress(t)
 	file := func(name, text string) {
-		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600))
 	}
 	key, err := x509.MarshalPKCS8PrivateKey(ecdsaKey().PrivateKey)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	file("pem", string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key}))+
 		string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: ecdsaKey().Certificate[0]})))
 	file("nginx.conf", fmt.Sprintf(`
@@ -53,9 +49,7 @@ func nginxLogging(t *testing.T, directives string) (url string, lines func() []b
 	dialSoon(t, address).Close()
 	return "https://" + address + "/", func() []byte {
 		log, err := os.ReadFile(filepath.Join(folder, "access.log"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return log
 	}
 }
@@ -124,7 +118,7 @@ func TestNothingToResume(t *testing.T) {
 				r := load(t, o)
 				wantResponses(t, r, 20)
 				if r.Wire.Resumed != 0 || r.Wire.Handshakes != test.handshakes {
-					t.Errorf("resumed %d of %d", r.Wire.Resumed, r.Wire.Handshakes)
+					t.Error(r)
 				}
 			})
 		}

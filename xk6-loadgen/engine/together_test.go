@@ -44,9 +44,7 @@ func TestTheLatencyOfStreamsThatStartTogetherIsThatOfPages(t *testing.T) {
 			sides[i].Duration = 300 * time.Millisecond
 		}
 		results, err := Alternate(context.Background(), sides, Turns{Seed: 1})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, r := range results {
 			latencies := sumOf(r.LatencyMs.Histogram)
 			if latencies == 0 || latencies > r.Responses[0]/files || r.LatencyMs.Min < 20 {

@@ -137,16 +137,10 @@ func serverProcessThat(t *testing.T, kind string) (url string, group int) {
 	command.Env = append(os.Environ(), serverVariable+"="+kind)
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	stdin, err := command.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	stdout, err := command.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := command.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, command.Start())
 	t.Cleanup(func() {
 		stdin.Close()
 		syscall.Kill(-command.Process.Pid, syscall.SIGKILL)
@@ -159,6 +153,17 @@ func serverProcessThat(t *testing.T, kind string) (url string, group int) {
 	}
 	t.Fatal("the server said no address")
 	return "", 0
+}
+
+// processSides are loads of two servers in processes of their own, the first one of this kind.
+func processSides(t *testing.T, kind string, change func(*Side)) (sides []Side) {
+	for _, kind := range []string{kind, "1"} {
+		url, group := serverProcessThat(t, kind)
+		side := Side{Options: options(url), CPUOf: []int{group}}
+		change(&side)
+		sides = append(sides, side)
+	}
+	return sides
 }
 
 // sidesOf are loads of these servers.
@@ -183,9 +188,7 @@ func alternate(t *testing.T, slice time.Duration, sides ...Side) []outcome {
 		}
 	}
 	results, err := Alternate(context.Background(), sides, Turns{Slice: slice, Seed: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for i, result := range results {
 		outcomes[i].Result = result
 		outcomes[i].check(t, context.Background(), sides[i].Options)
@@ -193,30 +196,37 @@ func alternate(t *testing.T, slice time.Duration, sides ...Side) []outcome {
 	return outcomes
 }
 
+// neverTogether are two servers of which one gets no request while the other one has some. The first one on each connection takes this long.
+func neverTogether(t *testing.T, first time.Duration) (urls []string) {
+	var underWay [2]atomic.Int64
+	for i := range underWay {
+		mine, theirs := &underWay[i], &underWay[1-i]
+		urls = append(urls, serve(t, func(s *testServer, c net.Conn) {
+			wait := first
+			for r := bufio.NewReader(c); s.readRequest(r); wait = 0 {
+				mine.Add(1)
+				if n := theirs.Load(); n > 0 {
+					t.Errorf("a request came while %d of the other side were under way", n)
+				}
+				time.Sleep(wait)
+				mine.Add(-1)
+				c.Write([]byte(ok))
+			}
+		}).url)
+	}
+	return urls
+}
+
 func TestSidesAreLoadedOneAtATime(t *testing.T) {
 	t.Parallel()
 	for _, keepAlive := range []bool{true, false} {
-		var underWay [2]atomic.Int64
-		handler := func(mine, theirs *atomic.Int64) func(*testServer, net.Conn) {
-			return func(s *testServer, c net.Conn) {
-				for r := bufio.NewReader(c); s.readRequest(r); {
-					mine.Add(1)
-					if n := theirs.Load(); n > 0 {
-						t.Errorf("a request came while %d of the other side were under way", n)
-					}
-					mine.Add(-1)
-					c.Write([]byte(ok))
-				}
-			}
-		}
-		a, b := serve(t, handler(&underWay[0], &underWay[1])), serve(t, handler(&underWay[1], &underWay[0]))
 		sides := sidesOf(func(side *Side) {
 			side.KeepAlive, side.Duration, side.Warmup = keepAlive, 200*time.Millisecond, 20*time.Millisecond
-		}, a.url, b.url)
+		}, neverTogether(t, 0)...)
 		r := alternate(t, 5*time.Millisecond, sides...)
 		for i := range r {
 			if r[i].Responses[0] == 0 || r[i].ErrorTotal() > 0 || r[i].Seconds < 0.15 || r[i].InFlight > 4 {
-				t.Errorf("side %d: %d responses in %g s, %d in flight, errors %s", i, r[i].Responses[0], r[i].Seconds, r[i].InFlight, r[i].ErrorExample)
+				t.Errorf("side %d: %s", i, r[i])
 			}
 		}
 		// However late a busy machine makes the end of a turn: no time is that of both, and neither is over before the other begins.
@@ -231,51 +241,11 @@ func TestSidesAreLoadedOneAtATime(t *testing.T) {
 	}
 }
 
-func TestACountIsMadeInTurnsToo(t *testing.T) {
-	a, b := serve(t, always(ok)), serve(t, always(ok))
-	sides := []Side{{Options: options(a.url)}, {Options: options(b.url)}}
-	sides[0].Requests, sides[1].Requests, sides[1].Threads = 2000, 500, 2
-	alternate(t, 2*time.Millisecond, sides...)
-	if a.requests.Load() != 2000 || b.requests.Load() != 500 {
-		t.Errorf("the servers saw %d and %d requests, 2000 and 500 were asked for", a.requests.Load(), b.requests.Load())
-	}
-}
-
 func TestACountsFirstTurnAwaitsWhatItBegan(t *testing.T) {
 	t.Parallel()
-	var underWay [2]atomic.Int64
-	handler := func(mine, theirs *atomic.Int64) func(*testServer, net.Conn) {
-		return func(s *testServer, c net.Conn) {
-			// As long as the handshakes of all connections keep a server at work.
-			first := 1300 * time.Millisecond
-			for r := bufio.NewReader(c); s.readRequest(r); first = 0 {
-				mine.Add(1)
-				if n := theirs.Load(); n > 0 {
-					t.Errorf("a request came while %d of the other side were under way", n)
-				}
-				time.Sleep(first)
-				mine.Add(-1)
-				c.Write([]byte(ok))
-			}
-		}
-	}
-	a, b := serve(t, handler(&underWay[0], &underWay[1])), serve(t, handler(&underWay[1], &underWay[0]))
-	sides := sidesOf(func(side *Side) { side.Requests = 100 }, a.url, b.url)
+	// As long as the handshakes of all connections keep a server at work.
+	sides := sidesOf(func(side *Side) { side.Requests = 100 }, neverTogether(t, 1300*time.Millisecond)...)
 	alternate(t, 2*time.Millisecond, sides...)
-}
-
-func TestARateIsKeptWithinTheTurns(t *testing.T) {
-	tried(t, func() string {
-		a, b := serve(t, always(ok)), serve(t, always(ok))
-		sides := sidesOf(func(side *Side) { side.Rate, side.Duration = 200, 500*time.Millisecond }, a.url, b.url)
-		for i, r := range alternate(t, 50*time.Millisecond, sides...) {
-			// A cycle that is left out and made again begins and ends between two requests.
-			if made := r.Requests + r.InFlight + r.Unsent; r.Turns.StoodStill == 0 && made != 100 || made < 90 {
-				return fmt.Sprintf("side %d: %d requests, %d in flight, %d unsent, not 100", i, r.Requests, r.InFlight, r.Unsent)
-			}
-		}
-		return ""
-	})
 }
 
 func TestAServerThatDiesInItsTurnFailsItsSideOnly(t *testing.T) {
@@ -289,13 +259,11 @@ func TestAServerThatDiesInItsTurnFailsItsSideOnly(t *testing.T) {
 		}
 		answer(s, c)
 	})
-	sides := []Side{{Options: options(urlA), CPUOf: []int{a}}, {Options: options(b.url)}}
-	for i := range sides {
-		sides[i].Duration = 300 * time.Millisecond
-	}
+	sides := sidesOf(func(side *Side) { side.Duration = 300 * time.Millisecond }, urlA, b.url)
+	sides[0].CPUOf = []int{a}
 	r := alternate(t, 10*time.Millisecond, sides...)
 	if r[0].ErrorTotal() == 0 || r[1].ErrorTotal() > 0 || r[1].Responses[0] == 0 {
-		t.Errorf("errors %d and %d, responses of the other side %d", r[0].ErrorTotal(), r[1].ErrorTotal(), r[1].Responses[0])
+		t.Error(r[0], r[1])
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"fmt"
 	"net"
-	"os"
 	"runtime"
 	"slices"
 	"strings"
@@ -29,40 +28,6 @@ func after(wait time.Duration) func(*testServer, net.Conn) {
 	}
 }
 
-func TestAServersWaitingCountsAsWaiting(t *testing.T) {
-	t.Parallel()
-	const wait, connections = 20 * time.Millisecond, 4
-	sides := []Side{{Options: options(serve(t, after(wait)).url), CPUOf: []int{os.Getpid()}}, {Options: options(serve(t, always(ok)).url)}}
-	for range 2 {
-		sides = append(sides, Side{Options: options(serve(t, after(wait)).url)})
-	}
-	for i := range sides {
-		sides[i].Connections, sides[i].Warmup, sides[i].Duration = connections, 100*time.Millisecond, 400*time.Millisecond
-	}
-	tried(t, func() string {
-		r := alternate(t, 0, sides...)
-		for i, r := range r {
-			if turns := r.Turns; turns == nil || turns.Count < 1 || turns.Responses < r.Responses[0] {
-				t.Errorf("side %d: turns %+v, responses %v", i, turns, r.Responses)
-			}
-		}
-		most := connections / wait.Seconds()
-		tooSlow := ""
-		for _, i := range []int{0, 2, 3} {
-			// No more than the answers allow, however busy the machine is: each turn may hold one of each connection more, and one
-			// that was read late.
-			report := fmt.Sprintf("side %d: %g requests/s where %g are possible, p50 %g ms, %s", i, r[i].RPS, most, r[i].LatencyMs.P50, r[i].ErrorExample)
-			if r[i].RPS > most+float64(connections*(r[i].Turns.Count+1))/r[i].Seconds || r[i].LatencyMs.P50 < 20 || r[i].ErrorTotal() > 0 {
-				t.Error(report)
-			}
-			if r[i].RPS < most/3 {
-				tooSlow = report
-			}
-		}
-		return tooSlow
-	})
-}
-
 // Answers that come in waves would be 80 or 120.
 func TestAnswersOfAServerThatWaitsComeSteadilyUnderContinuousLoad(t *testing.T) {
 	t.Parallel()
@@ -83,7 +48,7 @@ func TestAnswersOfAServerThatWaitsComeSteadilyUnderContinuousLoad(t *testing.T) 
 			o.Connections, o.Threads, o.Warmup, o.Duration = connections, threads, 3*wait, 5*wait/2
 			tried(t, func() string {
 				if r := load(t, o); r.Responses[0] < 92 || r.Responses[0] > 108 {
-					return fmt.Sprintf("TLS %t, %d threads: %d answers where 100 are possible", isTLS, threads, r.Responses[0])
+					return fmt.Sprintf("TLS %t, %d threads: %s", isTLS, threads, r)
 				}
 				return ""
 			})
@@ -149,10 +114,10 @@ func TestALateAnswerCountsWithItsWholeTime(t *testing.T) {
 		}
 		r := alternate(t, 20*time.Millisecond, sides...)
 		if sum := r[0].WarmupRequests + r[0].Requests + r[0].InFlight; sum != s.requests.Load() || r[0].ErrorTotal() > 0 {
-			t.Errorf("rate %g: %d requests before the window, %d in it, %d in flight, the server saw %d; %s", rate, r[0].WarmupRequests, r[0].Requests, r[0].InFlight, s.requests.Load(), r[0].ErrorExample)
+			t.Errorf("rate %g: %s %s", rate, s, r[0])
 		}
 		if rate > 0 && r[0].Turns.StoodStill == 0 && r[0].LatencyMs.Max < 700 {
-			t.Errorf("rate %g: the longest latency is %g ms", rate, r[0].LatencyMs.Max)
+			t.Errorf("rate %g: %s", rate, r[0])
 		}
 	}
 }
@@ -180,38 +145,21 @@ func TestConnectionsThatAServerClosesBetweenTurnsAreOpenedAgain(t *testing.T) {
 			}
 			r := alternate(t, 100*time.Millisecond, sides...)
 			if r[0].ErrorTotal() > 0 || r[0].ConnectMs.Max > 0 || s.connections.Load() < 2*int64(sides[0].Connections) {
-				return fmt.Sprintf("%d connections, connects in the window of %g ms, errors %v: %s", s.connections.Load(), r[0].ConnectMs.Max, r[0].Errors, r[0].ErrorExample)
+				return fmt.Sprint(s, r[0])
 			}
 			return ""
 		})
 	})
 }
 
-func TestTheServersCPUIsThatOfItsOwnTurns(t *testing.T) {
-	urlA, a := serverProcess(t)
-	urlB, b := serverProcess(t)
-	sides := []Side{{Options: options(urlA), CPUOf: []int{a, a}}, {Options: options(urlB), CPUOf: []int{b}}}
-	for i := range sides {
-		sides[i].Duration, sides[i].Warmup = 300*time.Millisecond, 20*time.Millisecond
-	}
-	tried(t, func() string {
-		for i, r := range alternate(t, 10*time.Millisecond, sides...) {
-			if cpu := r.ServerCPU; cpu == nil || cpu.Seconds <= 0 || cpu.IdleShare < 0 || cpu.IdleShare > 0.2 || cpu.Seconds > 10*r.Seconds {
-				return fmt.Sprintf("side %d: %+v in %g s", i, cpu, r.Seconds)
-			}
-		}
-		return ""
-	})
-}
-
 // Memory that a server holds for its connections is given back with them.
 func TestTheServersMemoryIsThatWhileConnectionsAreOpen(t *testing.T) {
-	urlA, a := serverProcessThat(t, holdsMemory)
-	urlB, b := serverProcess(t)
-	for _, threads := range []int{1, 2} {
-		sides := []Side{{Options: options(urlA), CPUOf: []int{a}}, {Options: options(urlB), CPUOf: []int{b}}, {Options: options(urlB)}}
+	sides := processSides(t, holdsMemory, func(side *Side) { side.Duration, side.Warmup = 200*time.Millisecond, 100*time.Millisecond })
+	sides = append(sides, sides[1])
+	sides[2].CPUOf = nil
+	for threads := 1; threads <= 2; threads++ {
 		for i := range sides {
-			sides[i].Duration, sides[i].Warmup, sides[i].Threads = 200*time.Millisecond, 100*time.Millisecond, threads
+			sides[i].Threads = threads
 		}
 		r := alternate(t, 10*time.Millisecond, sides...)
 		held := float64(r[0].ServerMemoryBytes-r[1].ServerMemoryBytes) / float64(sides[0].Connections*memoryHeld)
@@ -225,12 +173,7 @@ func TestTheServersMemoryIsThatWhileConnectionsAreOpen(t *testing.T) {
 }
 
 func TestAServerAndTheGeneratorWaitForACoreThatAnotherHas(t *testing.T) {
-	urlA, a := serverProcess(t)
-	urlB, b := serverProcess(t)
-	sides := []Side{{Options: options(urlA), CPUOf: []int{a}}, {Options: options(urlB), CPUOf: []int{b}}}
-	for i := range sides {
-		sides[i].Duration, sides[i].Warmup = 300*time.Millisecond, 20*time.Millisecond
-	}
+	sides := processSides(t, "1", func(side *Side) { side.Duration, side.Warmup = 300*time.Millisecond, 20*time.Millisecond })
 	var over atomic.Bool
 	defer over.Store(true)
 	for range 2 * runtime.NumCPU() {
@@ -251,12 +194,7 @@ func TestAServerAndTheGeneratorWaitForACoreThatAnotherHas(t *testing.T) {
 }
 
 func TestWorkAfterTheAnswersIsThatOfTheTurn(t *testing.T) {
-	urlA, a := serverProcessThat(t, worksAfterwards)
-	urlB, b := serverProcess(t)
-	sides := []Side{{Options: options(urlA), CPUOf: []int{a}}, {Options: options(urlB), CPUOf: []int{b}}}
-	for i := range sides {
-		sides[i].Duration, sides[i].Warmup = 500*time.Millisecond, 100*time.Millisecond
-	}
+	sides := processSides(t, worksAfterwards, func(side *Side) { side.Duration, side.Warmup = 500*time.Millisecond, 100*time.Millisecond })
 	tried(t, func() string {
 		// Of a turn of 20 ms up to 20 ms are left over.
 		if cpu := alternate(t, 20*time.Millisecond, sides...)[0].ServerCPU; cpu.IdleShare > 0.2 {
@@ -275,18 +213,11 @@ func TestWorkAfterTheAnswersIsThatOfTheTurn(t *testing.T) {
 
 func TestWorkLongAfterTheAnswersMakesTurnsLonger(t *testing.T) {
 	for kind, isLeft := range map[string]bool{worksLongAfterwards: true, worksAlways: false} {
-		urlA, a := serverProcessThat(t, kind)
-		urlB, b := serverProcess(t)
-		sides := []Side{{Options: options(urlA), CPUOf: []int{a}}, {Options: options(urlB), CPUOf: []int{b}}}
-		for i := range sides {
-			sides[i].Duration, sides[i].Warmup = 200*time.Millisecond, 400*time.Millisecond
-		}
+		sides := processSides(t, kind, func(side *Side) { side.Duration, side.Warmup = 200*time.Millisecond, 400*time.Millisecond })
 		tried(t, func() string {
 			// By the second side's warm-up it is known what the first one does without a load.
 			result, err := Alternate(t.Context(), []Side{sides[1], sides[0]}, Turns{First: 1, Seed: 1})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if turns := result[1].Turns; isLeft != (turns.RampMs > 500) {
 				return fmt.Sprintf("%s: %+v", kind, turns)
 			}
@@ -296,13 +227,10 @@ func TestWorkLongAfterTheAnswersMakesTurnsLonger(t *testing.T) {
 }
 
 func TestWorkForConnectionsThatAreOpenedAgainIsNotIdle(t *testing.T) {
-	urlA, a := serverProcessThat(t, closesIdle)
-	urlB, b := serverProcess(t)
-	sides := []Side{{Options: options(urlA), CPUOf: []int{a}}, {Options: options(urlB), CPUOf: []int{b}}}
-	for i := range sides {
-		sides[i].Duration, sides[i].Warmup, sides[i].Connections = time.Second, 100*time.Millisecond, 20
-		sides[i].TLS.InsecureSkipVerify = true
-	}
+	sides := processSides(t, closesIdle, func(side *Side) {
+		side.Duration, side.Warmup, side.Connections = time.Second, 100*time.Millisecond, 20
+		side.TLS.InsecureSkipVerify = true
+	})
 	tried(t, func() string {
 		a := alternate(t, 80*time.Millisecond, sides...)[0]
 		if cpu := a.ServerCPU; a.Responses[0] == 0 || cpu.IdleShare > 0.03 {

@@ -29,7 +29,7 @@ func TestWarmupLeavesNoTraceInTheWindow(t *testing.T) {
 	o.Connections, o.Warmup, o.Duration = 1, 600*time.Millisecond, 600*time.Millisecond
 	r := load(t, o)
 	if r.ErrorTotal() != 0 || r.ErrorExample != "" {
-		t.Errorf("errors %v, example %q", r.Errors, r.ErrorExample)
+		t.Error(r)
 	}
 	// With the warm-up in it, the first sample would be seven times too high.
 	if r.PerThreadRPS.Max > 110 {
@@ -87,7 +87,7 @@ func TestACountEndsWithItsLastResponse(t *testing.T) {
 		o := options(serve(t, firstStalls()).url)
 		o.Connections, o.Threads, o.Requests, o.Warmup, o.Timeout, o.KeepAlive = 2, 2, 50, 50*time.Millisecond, 5*time.Second, false
 		if r := load(t, o); r.Responses[0] != 50 || r.Seconds > 4 {
-			return fmt.Sprintf("%d responses in %f s", r.Responses[0], r.Seconds)
+			return fmt.Sprint(r)
 		}
 		return ""
 	})
@@ -97,14 +97,10 @@ func TestACountEndsWithItsLastResponse(t *testing.T) {
 func idleLoop(t testing.TB, o Options) *loop {
 	t.Helper()
 	p, err := newPlan(context.Background(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	l := newLoop(p, &shared{epoch: time.Now(), intervals: make(chan *interval, 3), alone: true}, 0)
 	l.turn.state, l.turn.sliceEnd = steady, never
-	if err = l.poller.open(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, l.poller.open())
 	t.Cleanup(l.poller.close)
 	return l
 }
@@ -170,7 +166,7 @@ func TestLatencyIncludesTheConnectOnlyWithANewConnectionEach(t *testing.T) {
 	r := load(t, o)
 	// The response comes in one read, so both are from the connect's start to that read.
 	if r.LatencyMs.Min != r.FirstByteMs.Min || r.LatencyMs.Max != r.FirstByteMs.Max {
-		t.Errorf("latency %+v, first byte %+v", r.LatencyMs.Distribution, r.FirstByteMs.Distribution)
+		t.Error(r)
 	}
 
 	s = serve(t, once("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 5\r\n\r\nhello"))
@@ -178,7 +174,7 @@ func TestLatencyIncludesTheConnectOnlyWithANewConnectionEach(t *testing.T) {
 	o.Requests, o.Connections = 50, 1
 	r = load(t, o)
 	if r.LatencyMs.Min >= r.FirstByteMs.Min || r.LatencyMs.Mean >= r.FirstByteMs.Mean {
-		t.Errorf("kept alive: latency %+v, first byte %+v", r.LatencyMs.Distribution, r.FirstByteMs.Distribution)
+		t.Error(r)
 	}
 }
 

@@ -54,9 +54,7 @@ func TestLatenessOfWhatWokeIt(t *testing.T) {
 	}
 	defer file.Close()
 	zeros, err := os.Create(filepath.Join(t.TempDir(), "schedstat"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer zeros.Close()
 	zeros.WriteString("0 0 0\n")
 	for name, c := range map[string]struct {

@@ -17,7 +17,7 @@ import (
 func TestRoundTrip(t *testing.T) {
 	const delay, trips = 100 * time.Millisecond, 20
 	p := startLink(t, Order{ToServer: Direction{DelayMs: float64(delay.Milliseconds())}}, nil)
-	client, server := udp(t, p.ready.Client, 0), udp(t, p.ready.Server, 0)
+	client, server := p.sockets()
 	go echo(server)
 	quickest := time.Hour
 	for i := range trips {
@@ -55,7 +55,7 @@ func TestDirections(t *testing.T) {
 			p := startLink(t, Order{
 				ToServer: Direction{DelayMs: float64(c.toServer.Milliseconds())}, ToClient: Direction{DelayMs: float64(c.toClient.Milliseconds())},
 			}, nil)
-			client, server := udp(t, p.ready.Client, 0), udp(t, p.ready.Server, 0)
+			client, server := p.sockets()
 			oneWay := func(from, to *net.UDPConn) time.Duration {
 				begin := time.Now()
 				if _, err := from.WriteToUDP([]byte("x"), addressOf(to)); err != nil {
@@ -79,26 +79,6 @@ func TestDirections(t *testing.T) {
 	}
 }
 
-// Bytes take their time one after the other.
-func TestBytesPerSecond(t *testing.T) {
-	p := startLink(t, Order{ToClient: Direction{DelayMs: 20, BytesPerSecond: 100_000}}, nil)
-	client, server := udp(t, p.ready.Client, 0), udp(t, p.ready.Server, 0)
-	const sent, size = 50, 1000
-	begin := time.Now()
-	sendNumbered(t, server, addressOf(client), sent, size-28)
-	for i := range sent {
-		if _, _, err := client.ReadFromUDP(make([]byte, mtu)); err != nil {
-			t.Fatal(err)
-		}
-		if least := 20*time.Millisecond + time.Duration(i+1)*10*time.Millisecond; time.Since(begin) < least {
-			t.Errorf("datagram %d arrived after %s, before %s", i, time.Since(begin), least)
-		}
-	}
-	if d := p.quiet().ToClient; d.Delivered != sent || d.Bytes != sent*size {
-		t.Errorf("%+v", d)
-	}
-}
-
 // The kinds of a whole exchange: each is known but for acknowledgements, and all together are what the kernels say they sent.
 func TestKindsOfAnExchange(t *testing.T) {
 	p := startLink(t, Order{ToServer: Direction{DelayMs: 20}}, nil)
@@ -114,13 +94,9 @@ func TestKindsOfAnExchange(t *testing.T) {
 		t.Fatal(err)
 	}
 	raw, err := server.SyscallConn()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	raw.Control(func(fd uintptr) { err = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_CORK, 1) })
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, err := server.Write(make([]byte, 600)); err != nil {
 		t.Fatal(err)
 	}
@@ -210,9 +186,7 @@ func TestListenOverflows(t *testing.T) {
 	var listener *net.TCPListener
 	var err error
 	inside(t, p.ready.Server, func() { listener, err = net.ListenTCP("tcp4", &net.TCPAddr{IP: net.ParseIP(p.ready.Server.Address)}) })
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer listener.Close()
 	// Nobody accepts: two fit.
 	for range 6 {
@@ -244,7 +218,7 @@ func TestTwoLinks(t *testing.T) {
 // Packets from the smallest to the longest arrive as they were sent.
 func TestSizes(t *testing.T) {
 	p := startLink(t, Order{ToServer: Direction{DelayMs: 2}}, nil)
-	client, server := udp(t, p.ready.Client, 0), udp(t, p.ready.Server, 0)
+	client, server := p.sockets()
 	for _, ends := range [][2]*net.UDPConn{{client, server}, {server, client}} {
 		for _, size := range []int{0, 1, 64, 1000, mtu - 28} {
 			sent := make([]byte, size)
@@ -270,7 +244,7 @@ func TestSizes(t *testing.T) {
 // What the devices drop is counted: with the server's device down, all; and what does not fit in their queue.
 func TestDeviceDrops(t *testing.T) {
 	p := startLink(t, Order{ToServer: Direction{DelayMs: 1}}, nil)
-	client, server := udp(t, p.ready.Client, 0), udp(t, p.ready.Server, 0)
+	client, server := p.sockets()
 	p.Process.Signal(syscall.SIGSTOP)
 	var status syscall.WaitStatus
 	if _, err := syscall.Wait4(p.Process.Pid, &status, syscall.WUNTRACED, nil); err != nil || !status.Stopped() {

@@ -109,9 +109,7 @@ func TestReadOnlySettings(t *testing.T) {
 func devicesHere(t testing.TB) (names []string) {
 	t.Helper()
 	text, err := os.ReadFile("/proc/thread-self/net/dev")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for line := range strings.Lines(string(text)) {
 		if name, _, found := strings.Cut(line, ":"); found {
 			names = append(names, strings.TrimSpace(name))
@@ -126,9 +124,7 @@ func TestNothingIsLeft(t *testing.T) {
 	needNamespaces(t)
 	devices := devicesHere(t)
 	ownNamespace, err := os.Readlink("/proc/self/ns/net")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for name, end := range map[string]func(*process){
 		"its input ends": func(p *process) { p.in.Close() },
 		"TERM":           func(p *process) { p.Process.Signal(syscall.SIGTERM) },
@@ -167,18 +163,14 @@ func TestNothingIsLeft(t *testing.T) {
 // Each direction runs where it is told to, and the rest of the process where it was.
 func TestCPUs(t *testing.T) {
 	var all unix.CPUSet
-	if err := unix.SchedGetaffinity(0, &all); err != nil {
-		t.Fatal(err)
-	}
+	must(t, unix.SchedGetaffinity(0, &all))
 	cpus := linux.Cores()
 	if len(cpus) < 2 {
 		t.Skip("SKIPPED: with one core there is nothing to choose")
 	}
 	p := startLink(t, Order{CPUs: ByDirection[[]int]{ToServer: cpus[1:2], ToClient: cpus[:1]}}, nil)
 	tasks, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", p.Process.Pid))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	threads := map[string]int{}
 	for _, task := range tasks {
 		thread, _ := strconv.Atoi(task.Name())
@@ -211,7 +203,7 @@ func TestUserNamespace(t *testing.T) {
 	if problem := p.ready.Settings[0].Problem; problem != "" {
 		t.Error(problem)
 	}
-	client, server := udp(t, p.ready.Client, 0), udp(t, p.ready.Server, 0)
+	client, server := p.sockets()
 	sendNumbered(t, client, addressOf(server), 10, 50)
 	if r := p.quiet(); r.ToServer.Delivered != 10 || len(numbersAt(t, server)) != 10 {
 		t.Errorf("%+v", r)

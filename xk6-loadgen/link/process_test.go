@@ -46,6 +46,13 @@ func needNamespaces(t *testing.T) {
 	unix.Close(fd)
 }
 
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // process is a link as a process of its own.
 type process struct {
 	*exec.Cmd
@@ -69,18 +76,14 @@ func startLink(t *testing.T, order Order, attributes *syscall.SysProcAttr) *proc
 		t.Fatal(err)
 	}
 	out, err := p.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	p.answers = bufio.NewReader(out)
 	// As the runner starts it; without the right to that it is as others.
 	linux.OnOwnThread(func() {
 		unix.Setpriority(unix.PRIO_PROCESS, 0, -15)
 		err = p.Start()
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() {
 		p.Process.Kill()
 		p.Wait()
@@ -89,9 +92,7 @@ func startLink(t *testing.T, order Order, attributes *syscall.SysProcAttr) *proc
 		order.Settings = []SettingOrder{}
 	}
 	line, err := json.Marshal(order)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	p.ask(string(line), &p.ready)
 	return p
 }
@@ -157,9 +158,7 @@ func inside(t testing.TB, side SideReady, f func()) {
 			f()
 		}
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 }
 
 // udp is a socket in a namespace, with a time limit for all that follows.
@@ -168,21 +167,21 @@ func udp(t testing.TB, side SideReady, port int) *net.UDPConn {
 	var c *net.UDPConn
 	var err error
 	inside(t, side, func() { c, err = net.ListenUDP("udp4", &net.UDPAddr{IP: net.ParseIP(side.Address), Port: port}) })
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { c.Close() })
 	c.SetDeadline(time.Now().Add(60 * time.Second))
 	raw, err := c.SyscallConn()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	// So that it does not drop what the link has delivered.
 	raw.Control(func(fd uintptr) { err = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, 64<<20) })
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return c
+}
+
+// sockets are one of the client's side and one of the server's.
+func (p *process) sockets() (client, server *net.UDPConn) {
+	p.t.Helper()
+	return udp(p.t, p.ready.Client, 0), udp(p.t, p.ready.Server, 0)
 }
 
 func addressOf(c *net.UDPConn) *net.UDPAddr { return c.LocalAddr().(*net.UDPAddr) }
@@ -227,9 +226,7 @@ func kernelCounter(t testing.TB, side SideReady, group, name string) (value int6
 			value, err = field(k.snmp, group, name)
 		}
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return value
 }
 
@@ -239,14 +236,10 @@ func connect(t testing.TB, ready Ready) (client, server *net.TCPConn) {
 	var listener *net.TCPListener
 	var err error
 	inside(t, ready.Server, func() { listener, err = net.ListenTCP("tcp4", &net.TCPAddr{IP: net.ParseIP(ready.Server.Address)}) })
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer listener.Close()
 	inside(t, ready.Client, func() { client, err = net.DialTCP("tcp4", nil, listener.Addr().(*net.TCPAddr)) })
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { client.Close() })
 	if server, err = listener.AcceptTCP(); err != nil {
 		t.Fatal(err)

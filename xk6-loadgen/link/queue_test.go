@@ -13,9 +13,7 @@ func (q *queue) free() { syscall.Munmap(q.memory) }
 func testQueue(t testing.TB) *queue {
 	t.Helper()
 	q, err := newQueue()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(q.free)
 	return q
 }
@@ -128,36 +126,5 @@ func TestQueueStaysSmall(t *testing.T) {
 	need := 1000*int(footprint(100))/chunkBytes + 1
 	if int(q.fresh) > need+2 {
 		t.Errorf("%d chunks were used where %d are enough", q.fresh, need)
-	}
-}
-
-func TestQueueAllocatesNothing(t *testing.T) {
-	q := testQueue(t)
-	if n := testing.AllocsPerRun(100, func() {
-		for range 1000 {
-			q.room()
-			q.push(0, 0, mtu)
-		}
-		for range 1000 {
-			q.head()
-			q.pop()
-		}
-	}); n != 0 {
-		t.Errorf("%v allocations in 1000 packets", n)
-	}
-}
-
-func BenchmarkQueue(b *testing.B) {
-	q := testQueue(b)
-	for range 1000 {
-		q.room()
-		q.push(0, 0, 60)
-	}
-	b.ReportAllocs()
-	for b.Loop() {
-		q.room()
-		q.push(0, 0, 60)
-		q.head()
-		q.pop()
 	}
 }

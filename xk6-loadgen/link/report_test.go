@@ -12,7 +12,7 @@ import (
 func TestReportWaitsForQuiet(t *testing.T) {
 	t.Parallel()
 	p := startLink(t, Order{ToServer: Direction{DelayMs: 400}}, nil)
-	client, server := udp(t, p.ready.Client, 0), udp(t, p.ready.Server, 0)
+	client, server := p.sockets()
 	sendNumbered(t, client, addressOf(server), 5, 50)
 	if r := p.quiet(); r.ToServer.Delivered != 5 {
 		t.Errorf("%+v", r)
@@ -64,7 +64,7 @@ func TestReportWaitsForQuiet(t *testing.T) {
 func TestEndWithinAReport(t *testing.T) {
 	const delay = 3 * time.Second
 	p := startLink(t, Order{ToServer: Direction{DelayMs: float64(delay.Milliseconds())}}, nil)
-	client, server := udp(t, p.ready.Client, 0), udp(t, p.ready.Server, 0)
+	client, server := p.sockets()
 	begin := time.Now()
 	sendNumbered(t, client, addressOf(server), 1, 50)
 	io.WriteString(p.in, "report\ncounts\nreport\n")
@@ -83,7 +83,7 @@ func TestEndWithinAReport(t *testing.T) {
 func TestCounts(t *testing.T) {
 	t.Parallel()
 	p := startLink(t, Order{ToServer: Direction{DelayMs: 700, QueuePackets: 4}}, nil)
-	client, server := udp(t, p.ready.Client, 0), udp(t, p.ready.Server, 0)
+	client, server := p.sockets()
 	begin, beginMs := time.Now(), float64(linux.Monotonic())/1e6
 	sendNumbered(t, client, addressOf(server), 10, 72)
 	var c Counts

@@ -38,30 +38,29 @@ func asItself(order string) *exec.Cmd {
 	return c
 }
 
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // startWorker starts one; it waits for a line before it does anything, so that it can be put into a control group.
 func startWorker(t *testing.T, group string) *worker {
 	t.Helper()
 	c := asItself("1")
 	stdin, err := c.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	stdout, err := c.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, c.Start())
 	t.Cleanup(func() {
 		stdin.Close()
 		c.Wait() //nolint:errcheck // it ends with its input
 	})
 	w := &worker{t: t, pid: c.Process.Pid, stdin: stdin, stdout: bufio.NewScanner(stdout)}
 	if group != "" {
-		if err := os.WriteFile(filepath.Join(group, "cgroup.procs"), []byte(strconv.Itoa(w.pid)), 0); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(group, "cgroup.procs"), []byte(strconv.Itoa(w.pid)), 0))
 	}
 	w.does("burn 1 100000") // Before the tree is made: not counted
 	return w
@@ -100,9 +99,7 @@ func TestAsWorker(t *testing.T) {
 		return
 	}
 	run := func(c *exec.Cmd) {
-		if err := c.Run(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, c.Run())
 	}
 	var kept *exec.Cmd
 	var hold io.WriteCloser
@@ -157,18 +154,14 @@ func TestAsWorker(t *testing.T) {
 func asChild(t *testing.T, order string) {
 	kind, figure, _ := strings.Cut(order, " ")
 	micros, err := strconv.Atoi(figure)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	burn := func() {
 		for end := ProcessCPU() + int64(micros)*1000; ProcessCPU() < end; {
 		}
 	}
 	burn()
 	if kind == "nest" || kind == "hold" {
-		if err := asItself("burn " + figure).Run(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, asItself("burn "+figure).Run())
 	}
 	if kind == "hold" {
 		fmt.Println()
@@ -201,9 +194,7 @@ func TestMemoryIsTheProportionalSetSize(t *testing.T) {
 	folder := t.TempDir()
 	write := func(text string) {
 		t.Helper()
-		if err := os.WriteFile(filepath.Join(folder, "smaps_rollup"), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(folder, "smaps_rollup"), []byte(text), 0o600))
 	}
 	write("0-1 ---p 00 00:00 0 [rollup]\nRss:  900 kB\nPss:  100 kB\nPss_Anon:  90 kB\nSwap:  70 kB\nSwapPss:  20 kB\nPrivate_Hugetlb:  2048 kB\n")
 	gone := filepath.Join(folder, "gone")
@@ -271,9 +262,7 @@ func TestAProcessOfTheTreesUserCountsWithoutItsParents(t *testing.T) {
 	child.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 54321, Gid: 54321}}
 	input, _ := child.StdinPipe()
 	output, _ := child.StdoutPipe()
-	if err := child.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, child.Start())
 	defer child.Wait() //nolint:errcheck // its input ends
 	defer input.Close()
 	tree := NewProcessTree([]int{child.Process.Pid})
@@ -311,12 +300,5 @@ func waitUntil(t *testing.T, condition func() bool) {
 		if time.Now().After(end) {
 			t.Fatal("it did not come to that")
 		}
-	}
-}
-
-func BenchmarkCPU(b *testing.B) {
-	tree := NewProcessTree([]int{os.Getpid()})
-	for b.Loop() {
-		tree.CPU()
 	}
 }

@@ -20,9 +20,7 @@ func startBusy(t *testing.T, core int) int {
 		}
 		onOneCore <- c.Start()
 	})
-	if err := <-onOneCore; err != nil {
-		t.Fatal(err)
-	}
+	must(t, <-onOneCore)
 	t.Cleanup(func() {
 		c.Process.Kill() //nolint:errcheck // it runs until then
 		c.Wait()         //nolint:errcheck // it was killed
@@ -74,20 +72,4 @@ func TestAThreadThatHasEndedIsForgotten(t *testing.T) {
 	if len(tree.waits) >= before {
 		t.Errorf("%d threads are read, and %d before one ended", len(tree.waits), before)
 	}
-}
-
-func BenchmarkWaited(b *testing.B) {
-	end := make(chan struct{})
-	for range 100 {
-		go OnOwnThread(func() { <-end })
-	}
-	time.Sleep(100 * time.Millisecond)
-	tree := NewProcessTree([]int{os.Getpid()})
-	tree.Waited()
-	b.ReportMetric(float64(tree.threads()), "threads")
-	b.ReportAllocs()
-	for b.Loop() {
-		tree.Waited()
-	}
-	close(end)
 }
