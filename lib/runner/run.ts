@@ -29,6 +29,7 @@ import {
   pausingIn,
   warmCosts,
   withCoarseWarmup,
+  withKnownWarmup,
   withRandomWarmup,
   withSharedWarmup,
   withWarmups,
@@ -338,7 +339,8 @@ class Rounds {
     );
     const pausing = pausingIn(this.#kept);
     const groups = this.#groups.map((planned) => {
-      const group = withRandomWarmup(planned, pausing, `${this.#plan.run} ${attempt.round}`);
+      const known = withKnownWarmup(planned, this.#kept);
+      const group = withRandomWarmup(known, pausing, `${this.#plan.run} ${attempt.round}`);
       const coarse = withCoarseWarmup(group, this.#lastRps);
       return withSharedWarmup(coarse, this.#kept.at(-1)?.outcomes);
     });

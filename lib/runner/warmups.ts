@@ -89,6 +89,22 @@ export function withCoarseWarmup(group: Group, rps: Readonly<Record<string, numb
   return { ...group, sides };
 }
 
+/**
+ * The group of a round: a server that took long to get warm in each round so far has half of the shortest of these warm-ups before anything
+ * is judged. Interpreted code is as slow for a while, before a compiler begins, and seems to be warm.
+ */
+export function withKnownWarmup(group: Group, kept: readonly KeptRound[]): Group {
+  const sides = group.sides.map((side) => {
+    const { load, variant } = side;
+    const ends = kept.map(({ outcomes }) => outcomes.get(variant.name)?.phases[0]?.continuous);
+    const shortest = Math.min(...ends.map((end) => end?.warmupSeconds ?? 0));
+    const isKnown = kept.length > 0 && load.warmupLimitSeconds !== undefined;
+    if (!isKnown || shortest / 2 <= load.warmupSeconds) return side;
+    return { ...side, load: { ...load, warmupSeconds: shortest / 2 } };
+  });
+  return { ...group, sides };
+}
+
 /** The variants whose server paused for so long in a round that it matters how often it does. */
 export function pausingIn(rounds: readonly Pick<KeptRound, 'outcomes'>[]): Set<string> {
   const pausing = new Set<string>();

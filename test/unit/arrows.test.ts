@@ -18,7 +18,6 @@ const mayUse: Readonly<Record<string, string>> = {
   cli: 'analysis k6 machine report result runner scenario servers setup',
 };
 
-/** Each has a folder in lib/features, which may import all of the core. */
 const features =
   'calibrate hosts influxdb k6-scripts knobs kubernetes network report search traffic why';
 
@@ -46,7 +45,6 @@ const imported = new Map(
   }),
 );
 
-/** The other folders that the files of each folder import. */
 function arrowsOf(from: readonly string[]): Record<string, string> {
   const used = new Map<string, Set<string>>();
   for (const file of from) {
@@ -75,7 +73,7 @@ test('each folder of lib imports only from the folders on its list', () => {
   });
 });
 
-test('the core imports features through lib/features.ts alone, and no feature imports another', () => {
+test('the core imports features through lib/features.ts alone, and no feature another', () => {
   const named = features.split(' ');
   expect(arrowsOf(['lib/features.ts'])['']).toBe(named.map((name) => `features/${name}`).join(' '));
   expect(imported.get('lib/features.ts')).toEqual([

@@ -31,7 +31,6 @@ beforeEach(() => {
 
 type Changes = { [Field in keyof Result]?: Result[Field] | undefined };
 
-/** Writes the result of an article's scenario in the form that --resume expects, with changes. */
 async function keepRun(out: string, name: string, changes: Changes = {}) {
   const together = article.scenarios?.length as number;
   const options = { ...readScenarioOptions([]), mostSeconds: 300, together };

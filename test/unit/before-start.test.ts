@@ -18,7 +18,6 @@ function prepared(command: string, more: Partial<BeforeStart> = {}) {
   const { signal } = new AbortController();
   const ended = runBeforeStart({ command, signal, say: (line) => lines.push(line), ...more });
   const textOf = (name: string) => readFileSync(join(folder, name), 'utf8').trim();
-  /** The id that the command has written to `pid`. */
   const pid = () => Number(textOf('pid'));
   return { folder, temporary, lines, ended, textOf, pid };
 }
@@ -26,7 +25,7 @@ function prepared(command: string, more: Partial<BeforeStart> = {}) {
 /** Writes its id for the test when it is complete, and does not end. */
 const stays = (program: string) => `${program} & echo $! >id; mv id pid`;
 
-test('a command runs as the caller, in the folder of the call, with a shell', async () => {
+test('a command runs as the caller, in the folder of the call, in a shell', async () => {
   const { ended, textOf, lines, temporary } = prepared('id -u | cat >user && echo "$PWD" >place');
   await ended;
   expect(textOf('user')).toBe(String(process.getuid?.()));
@@ -70,7 +69,7 @@ test('a command that hangs is ended with its children', async () => {
   expect(readdirSync(temporary)).toEqual([]);
 });
 
-test('a command that writes without end is ended, and its output is kept nowhere', async () => {
+test('a command that writes without end is ended, its output kept nowhere', async () => {
   const { ended, temporary } = prepared('yes "all work and no play"', { limitSeconds: 4 });
   await expect(ended).rejects.toThrow(/; its output ends: [alworkndpy ]+$/);
   expect(readdirSync(temporary)).toEqual([]);

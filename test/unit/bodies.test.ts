@@ -93,7 +93,7 @@ test.each<[string, Loaded[], [string, number][]]>([
   ['some are', [['/small', 15_000, 1_050_000], big], [['/small', 0.7]]],
   ['a few bytes more', [['/small', 15_000, 1_650_000], big], []],
   [
-    'a rare one with most of the bytes',
+    'a rare one, most bytes',
     [
       ['/small', 15_000, 1_500_000],
       ['/big', 100, 0],
@@ -119,7 +119,7 @@ test.each<[string, Loaded[], [string, number][]]>([
   expect(otherPages(bigAndSmall, loaded)).toEqual(others);
 });
 
-test('pages with other bodies do not matter below 1 % of the load, together', () => {
+test('other bodies do not matter below 1 % of the load together', () => {
   const rare = ['/a', '/b', '/c'].map((target) => ({ target, bytes: 1000, weight: 4 }));
   const before = [...rare, { target: '/often', bytes: 1000, weight: 988 }];
   const often: Loaded = ['/often', 9880, 9_880_000];
@@ -136,7 +136,7 @@ test('pages with other bodies do not matter below 1 % of the load, together', ()
   expect(grown).toEqual([{ page: '/a', bodyRatio: 10 }]);
 });
 
-test("a page's requests, and those without figures of their own, have the mean of their bodies by weight", () => {
+test('pages without figures of their own have the mean of their bodies by weight', () => {
   const before = [
     { target: '/s?a', bytes: 900, weight: 3 },
     { target: '/s?b', bytes: 500 },

@@ -100,7 +100,7 @@ test.each([
 const scenario = await findScenario('nginx-open-file-cache');
 const names = (list?: string[]) => findVariants(scenario, list).map((variant) => variant.name);
 
-test('findVariants: by default those of the article; named variants in the order of the scenario', () => {
+test("findVariants: the article's by default; named ones in the scenario's order", () => {
   expect(names()).toEqual(['workers', 'open-file-cache']);
   const named = ['workers-unlimited', 'open-file-cache-unlimited'];
   expect(names([named[1] as string, ` ${named[0]} `])).toEqual(named);

@@ -6,7 +6,6 @@ import { cpuSecondsOf, openCgroup } from '../../lib/servers/cgroup.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
 import { refusalOf } from '../fixtures/refused.ts';
 
-/** Writes such a folder, with files by name. */
 function groupOf(files: Record<string, string>): string {
   const folder = newFolder();
   for (const [name, text] of Object.entries(files)) {
@@ -40,7 +39,7 @@ it('refuses a folder that is missing', async () => {
   );
 });
 
-test('seconds of version 2 are counted in microseconds, of version 1 in nanoseconds', () => {
+test('version 2 counts microseconds, version 1 nanoseconds', () => {
   expect(cpuSecondsOf(groupOf(counter))).toBe(1.5);
   expect(cpuSecondsOf(groupOf({ 'cpuacct.usage': '2500000000\n' }))).toBe(2.5);
   expect(cpuSecondsOf(groupOf(member))).toBe(undefined);

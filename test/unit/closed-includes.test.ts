@@ -31,7 +31,7 @@ asRoot.each([
   ['a link', nginx('link'), { secret: 0o600 }],
   ['a file of h2o', 'listen: 80\nhosts:\n a: !file secret', { secret: 0o600 }],
 ])(
-  'an include of %s without read permission for the server is refused, with the line',
+  'an include of %s that the server may not read is refused, with the line',
   async (_, text, modes) => {
     const files = { 'own.conf': text, secret, 'in/deep/secret': secret };
     const folder = await withModes(files, modes as Record<string, number>);
@@ -55,18 +55,15 @@ asRoot.each(['/proc/self/environ', '/proc/self/maps', '/dev/stdin', '/proc/self/
   },
 );
 
-asRoot(
-  'a config that the person names may be closed, and is as an include of another',
-  async () => {
-    const files = { 'own.conf': nginx('open'), open: '', 'other.conf': nginx('own.conf') };
-    const folder = await withModes(files, { 'own.conf': 0o600 });
-    const { listens } = await readOwnConfig(path.join(folder, 'own.conf'));
-    expect(listens).toMatchObject([{ port: 80 }]);
-    expect(await refusalOf(readOwnConfig(path.join(folder, 'other.conf')))).toContain(
-      'not every user',
-    );
-  },
-);
+asRoot('a named config may be closed, but not as an include of another', async () => {
+  const files = { 'own.conf': nginx('open'), open: '', 'other.conf': nginx('own.conf') };
+  const folder = await withModes(files, { 'own.conf': 0o600 });
+  const { listens } = await readOwnConfig(path.join(folder, 'own.conf'));
+  expect(listens).toMatchObject([{ port: 80 }]);
+  expect(await refusalOf(readOwnConfig(path.join(folder, 'other.conf')))).toContain(
+    'not every user',
+  );
+});
 
 asRoot('a site that the person names may be closed', async () => {
   const files = { site: 'server { listen 82; include more; }', 'etc/nginx.conf': nginx('none/*') };

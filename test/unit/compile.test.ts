@@ -55,7 +55,7 @@ test('once; anew when a source has changed', async () => {
   expect(parts()).not.toContain(old);
 });
 
-test('a copy of a compiled project starts where nothing can be written or compiled', async () => {
+test('a copy of a compiled project starts where nothing can be written', async () => {
   const { root, say } = project();
   say("export const word: string = 'one';");
   await compiledCommands(root);

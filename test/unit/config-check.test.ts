@@ -12,7 +12,6 @@ import { ownFiles } from '../fixtures/own-files.ts';
 import { isRunning } from '../fixtures/processes.ts';
 import { refusalOf } from '../fixtures/refused.ts';
 
-/** Starts nginx with a script in its place, which has a version. */
 async function startScript(script: string) {
   const folder = await ownFiles({
     'own.conf': 'events {}\nhttp { server { listen 80; } }',

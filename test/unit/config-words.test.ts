@@ -79,11 +79,7 @@ it.each([
 });
 
 it.each([
-  [
-    'nginx',
-    '[emerg] cannot load certificate "/a/b.pem": BIO_new_file() failed',
-    /b\.pem": BIO_new/,
-  ],
+  ['nginx', '[emerg] cannot load key "/a/b.pem": BIO_new_file() failed', /b\.pem": BIO_new/],
   [
     'h2o',
     '[/c:1] in command listen, failed to resolve the listening address: Name not known',

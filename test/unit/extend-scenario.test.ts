@@ -13,7 +13,7 @@ const configsOf = ({ variants }: Scenario) =>
     typeof server === 'object' && 'config' in server ? server.config : [],
   );
 
-test('with only a new name, everything is kept, including published figures', () => {
+test('with only a new name, everything is kept', () => {
   expect(extendScenario(base, { name: 'own' })).toEqual({ ...base, name: 'own' });
   expect(publishedIn(base)).toEqual(['workers', 'open-file-cache']);
 });
@@ -24,7 +24,7 @@ test.each<[string, Omit<Parameters<typeof extendScenario>[1], 'name'>]>([
   ['phases', { phases: { count: 2, pauseSeconds: 1 } }],
   ['limit', { within: { metric: 'p99', ms: 5 } }],
   ['config', { configs: { nginx: ['tls'] } }],
-])('with a different %s, the figures and facts of the article are left out', (_, changes) => {
+])("with a different %s, the article's figures and facts are left out", (_, changes) => {
   const extended = extendScenario(base, { name: 'own', ...changes });
   expect(publishedIn(extended)).toEqual([]);
   expect(extended).not.toHaveProperty('article');
@@ -48,7 +48,7 @@ test('variants replace those with the same name; new ones are appended', () => {
   expect(extended.article).toBe(base.article);
 });
 
-test('rows with published figures only are removed, together with their comparisons', () => {
+test('rows that are published only are removed, with their comparisons', () => {
   const gone = small.variants.filter(({ server }) => typeof server === 'string');
   expect(gone).not.toEqual([]);
   const [removed] = gone as [(typeof gone)[0]];

@@ -5,7 +5,7 @@ import { cellText } from '../../lib/report/table.ts';
 import { csvReport } from '../../lib/report/texts.ts';
 import { openFileCache, result, workers } from '../fixtures/result.ts';
 
-test('the rate that a search has found for a variant stands in the table; with "at least" if it was the highest tried', () => {
+test('the rate that a search has found is in the table, with "at least" if it was the highest tried', () => {
   const rates = [
     { variant: 'workers', rate: 7000, ci95: null, atLeast: false },
     { variant: 'open-file-cache', rate: 9000, ci95: null, atLeast: true },

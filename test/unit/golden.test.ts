@@ -7,13 +7,12 @@ import { csvReport, markdownReport, terminalReport } from '../../lib/report/text
 import type { Result } from '../../lib/result/result.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
 import { h2Result } from '../fixtures/h2-result.ts';
-import { answers, phase } from '../fixtures/phase.ts';
+import { answers, readErrors } from '../fixtures/phase.ts';
 import { changed, openFileCache, result, workers } from '../fixtures/result.ts';
 
-const { errors: noErrors } = phase({ requests: 1 });
 const failing = changed(openFileCache, ({ requests }) => ({
   responses: answers({ '2xx': requests - 3000, '5xx': 1000 }),
-  errors: { ...noErrors, read: 2000, total: 2000 },
+  errors: readErrors(2000),
 }));
 /** Three phases of one server, as of the article's three tables. */
 const phases = [1200, 1400, 1390].map((rps) => ({ rps }));

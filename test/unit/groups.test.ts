@@ -43,7 +43,7 @@ test.each<[string, Record<string, Partial<Variant>>, string, Partial<Scenario>?]
   expect(groupsIn(variantsOf(variants, more)).join(', ')).toBe(groups);
 });
 
-test('turns on shared cores are long enough for the kernel to spread threads', () => {
+test('turns on shared cores let the kernel spread threads', () => {
   const slices = (more: Partial<Scenario>) =>
     planned(variantsOf({ a: {}, b: {} }, more)).map(({ sliceSeconds }) => sliceSeconds);
   expect(slices({ sharedCores: true })).toEqual([0.25]);
@@ -61,7 +61,6 @@ test('groupsOf respects limits of open files and memory', () => {
   expect(groupsIn(four, { ...roomy, files: otherFiles + 300 })).toEqual(['a b c', 'd']);
   // A server with connections takes less than 100 MB; half of the memory is reserved for other processes.
   expect(groupsIn(four, { ...roomy, memoryBytes: 400e6 })).toEqual(['a b', 'c d']);
-  // Each variant runs even if the limits are too low.
   expect(groupsIn(four, { ...roomy, memoryBytes: 1 })).toEqual(['a', 'b', 'c', 'd']);
 });
 

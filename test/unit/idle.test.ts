@@ -29,7 +29,7 @@ test('a server that never idles is named, and no load is lost', async () => {
   });
 });
 
-test('a server may work for a while after its start, and a side of its own always', async () => {
+test('a server may work a while after its start, and a side of its own always', async () => {
   await requireIdle(
     stages(idle, (ms) => Math.min(ms, 250) / 1000),
     never,

@@ -13,9 +13,7 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
-import { once } from 'node:events';
 import { join } from 'node:path';
-import { Worker } from 'node:worker_threads';
 import { beforeEach, expect, onTestFinished, test, vi } from 'vitest';
 import { makeFolder, requireSpace } from '../../lib/files.ts';
 import { writeForUser, writeWhole } from '../../lib/writing.ts';
@@ -33,6 +31,7 @@ import {
   explainFailure,
 } from '../../lib/runner/results-folder.ts';
 import { asRunFolder, newFolder } from '../fixtures/new-folder.ts';
+import { swapping } from '../fixtures/swapping.ts';
 import { refusalOf } from '../fixtures/refused.ts';
 
 let folder = '';
@@ -63,11 +62,14 @@ test.each([
     const text = around.join(reason);
     const binary = join(folder, 'k6');
     writeFileSync(binary, `#!/bin/sh\nprintf '${text}' >&2\nexit ${code}\n`, { mode: 0o755 });
-    const loadPlan = { scenario: 'x', tags: {}, maxDurationSeconds: 1, phases: [{ sides: [] }] };
-    const k6 = await startK6({ binary, script: 'x', folder, cpus: [0], loadPlan, output: null });
-    await expect(k6.results()).rejects.toThrow(new Error(`k6 ended with code ${code}: ${reason}`));
+    const results = (await startIn(binary)).results();
+    await expect(results).rejects.toThrow(new Error(`k6 ended with code ${code}: ${reason}`));
   },
 );
+
+const onePhase = { scenario: 'x', tags: {}, maxDurationSeconds: 1, phases: [{ sides: [] }] };
+const startIn = (binary: string) =>
+  startK6({ binary, script: 'x', folder, cpus: [0], loadPlan: onePhase, output: null });
 
 test("k6 runs without the user's settings", async () => {
   const home = join(folder, 'home');
@@ -78,9 +80,7 @@ test("k6 runs without the user's settings", async () => {
   const binary = join(folder, 'k6');
   const script = '#!/bin/sh\ncat "${XDG_CONFIG_HOME:-$HOME/.config}/k6/config.json" >&2\n';
   writeFileSync(binary, script, { mode: 0o755 });
-  const loadPlan = { scenario: 'x', tags: {}, maxDurationSeconds: 1, phases: [{ sides: [] }] };
-  const k6 = await startK6({ binary, script: 'x', folder, cpus: [0], loadPlan, output: null });
-  await expect(k6.results()).rejects.toThrow('No such file');
+  await expect((await startIn(binary)).results()).rejects.toThrow('No such file');
 });
 
 test('the rate in a record is followed', () => {
@@ -142,7 +142,7 @@ test('a load that the engine gave up has its reason and side', async () => {
   await failed('sides[1].url: x').toThrow(/^k6 ended with code 0: .*url: x$/);
 });
 
-test('a load that k6 ended at its limit says how far it came, by its record', async () => {
+test('a load that k6 ended at its limit says how far it came', async () => {
   const files = k6Files(folder);
   writeFileSync(files.console, 'bakeoff-phase-begins\n');
   writeFileSync(files.log, '\n  TOTAL\n    data_sent................: 0 B          0 B/s\n');
@@ -182,7 +182,7 @@ test('phases are read while they are written; a cut line is skipped', () => {
   expect(after(second)).toEqual([phases[1]]);
 });
 
-test('the folder is refused if it has too little space, or is a link to itself', async () => {
+test('a folder with too little space, or a link to itself, is refused', async () => {
   await expect(checkResultsFolder(folder, 1e18)).rejects.toThrow('too little space, this run');
   symlinkSync('circle', join(folder, 'circle'));
   expect(await refusalOf(checkResultsFolder(join(folder, 'circle'), 0))).toMatch(
@@ -248,20 +248,15 @@ test.runIf(process.getuid?.() === 0)(
     writeFileSync(outside, 'precious', { mode: 0o600 });
     chmodSync(shared, 0o1777);
     const [file, unfinished] = [join(shared, 'r.html'), join(shared, 'r.html.unfinished')];
-    // A worker swaps a file and another user's link in a loop, and the unfinished file likewise.
+    // A worker swaps a file and another user's link, and the unfinished file likewise.
     const swap = `
-    const { lchownSync, renameSync, rmSync, symlinkSync, writeFileSync } = require('node:fs');
-    const { parentPort, workerData: { file, unfinished, outside } } = require('node:worker_threads');
-    parentPort.postMessage('begins');
     const tried = (work) => { try { work(); } catch {} };
-    for (;;) for (const name of [file, unfinished]) {
-      tried(() => { symlinkSync(outside, name + '.link'); lchownSync(name + '.link', 65533, 65533); });
-      tried(() => renameSync(name + '.link', name));
-      tried(() => { writeFileSync(name + '.plain', ''); renameSync(name + '.plain', name); });
+    for (const name of [data.file, data.unfinished]) {
+      tried(() => { fs.symlinkSync(data.outside, name + '.link'); fs.lchownSync(name + '.link', 65533, 65533); });
+      tried(() => fs.renameSync(name + '.link', name));
+      tried(() => { fs.writeFileSync(name + '.plain', ''); fs.renameSync(name + '.plain', name); });
     }`;
-    const swapping = new Worker(swap, { eval: true, workerData: { file, unfinished, outside } });
-    onTestFinished(() => swapping.terminate().then(() => undefined));
-    await once(swapping, 'message');
+    await swapping(swap, { file, unfinished, outside });
     for (let tries = 0; tries < 500; tries++) {
       await writeForUser(file, 'text', () => true).catch(() => undefined);
       expect(readFileSync(outside, 'utf8')).toBe('precious');
@@ -270,32 +265,22 @@ test.runIf(process.getuid?.() === 0)(
   },
 );
 
-test('a file goes to the folder that is open, whatever comes in its place meanwhile', async () => {
+test('a file goes to the folder that is open, whatever takes its place', async () => {
   const parent = newFolder();
-  const [target, aside, other] = [
-    join(parent, 'target'),
-    join(parent, 'aside'),
-    join(parent, 'other'),
-  ];
+  const [target = '', aside = '', other = ''] = ['a', 'b', 'c'].map((name) => join(parent, name));
   for (const made of [target, other]) mkdirSync(made);
   const descriptor = openSync(target, 'r');
   onTestFinished(() => closeSync(descriptor));
   const swap = `
-    const { renameSync } = require('node:fs');
-    const { parentPort, workerData: { target, aside, other } } = require('node:worker_threads');
-    parentPort.postMessage('begins');
-    for (;;) {
-      renameSync(target, aside); renameSync(other, target);
-      renameSync(target, other); renameSync(aside, target);
-    }`;
-  const swapping = new Worker(swap, { eval: true, workerData: { target, aside, other } });
-  await once(swapping, 'message');
+    fs.renameSync(data.target, data.aside); fs.renameSync(data.other, data.target);
+    fs.renameSync(data.target, data.other); fs.renameSync(data.aside, data.target);`;
+  const end = await swapping(swap, { target, aside, other });
   const names = Array.from({ length: 300 }, (_, index) => `${index}.json`);
   try {
     for (const name of names)
       await writeWhole(`/proc/${process.pid}/fd/${descriptor}/${name}`, 'text');
   } finally {
-    await swapping.terminate();
+    await end();
   }
   expect(readdirSync(`/proc/self/fd/${descriptor}`).sort()).toEqual(names.sort());
 });

@@ -70,10 +70,7 @@ test.each([
 });
 
 test.each([
-  [
-    'wrk -d 1 http://localhost:8080/a%20b?q=%2F',
-    { scheme: 'http', port: 8080, path: '/a%20b?q=%2F' },
-  ],
+  ['wrk http://localhost:8080/a%20b?q=%2F', { scheme: 'http', port: 8080, path: '/a%20b?q=%2F' }],
   ['wrk http://[::80]/a:80/', { scheme: 'http', path: '/a:80/' }],
   ['wrk "http://a.localhost/ä?x y"', { scheme: 'http', path: '/%C3%A4?x%20y' }],
   ['ab -n 1 www.example.com/', { scheme: 'http', host: 'www.example.com', path: '/' }],

@@ -56,7 +56,7 @@ test.each(schedules)(
 );
 
 test.each(schedules)(
-  'looks of %s: at most 5 % for "same", and for several comparisons together',
+  'looks of %s: at most 5 % for "same", and for several comparisons',
   (_, looks, trials) => {
     expect(anyBeyond(looks, trials, 1, true)).toBeLessThan(0.05 + chance(trials));
     // Independent comparisons are the worst case, because their errors rarely coincide.
@@ -65,7 +65,7 @@ test.each(schedules)(
   },
 );
 
-test('the last interval of a usual run is at most 5 % wider than without looks', () => {
+test('the last interval of a usual run is at most 5 % wider for its looks', () => {
   const [with9, without9] = [usualLooks, onlyLook(10)].map((looks) =>
     studentQuantile(1 - alphaAt(looks, 10, 1) / 2, 9),
   ) as [number, number];

@@ -10,7 +10,7 @@ import type { Phase } from '../../lib/result/result.ts';
 import type { NetworkSpec } from '../../lib/scenario/model.ts';
 import { roundsOf } from '../fixtures/comparison.ts';
 import { delayed, overLink, phaseOverLink, traffic } from '../fixtures/link.ts';
-import { noCauses, phase } from '../fixtures/phase.ts';
+import { noCauses, phase, readErrors } from '../fixtures/phase.ts';
 import { facts } from '../fixtures/result.ts';
 
 const figures = (phases: readonly Phase[], spec: NetworkSpec = delayed, cores = 1): NetworkResult =>
@@ -165,8 +165,7 @@ test.each([
 
 test('a warning lists the errors of all rounds by cause', () => {
   const errorCauses = { ...noCauses, other: 2, timedOut: 25, addressNotAvailable: 1 };
-  const errors = { connect: 0, tls: 0, read: 28, write: 0, timeout: 0, protocol: 0, total: 28 };
-  const failed = { errors, errorCauses, errorExample: 'tls: bad record' };
+  const failed = { errors: readErrors(28), errorCauses, errorExample: 'tls: bad record' };
   const { warnings } = summary([variant('untuned', 1_000_000, {}, { phase: failed })]);
   expect(warnings).toEqual([
     expect.stringContaining(

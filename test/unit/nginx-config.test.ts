@@ -10,7 +10,6 @@ const compose = (...texts: string[]) =>
       }),
     ),
   );
-/** Parses one text, without origins. */
 const printed = (text: string) => compose(text).replaceAll('  # base', '');
 
 it('lets a knob replace directives of the same name in the same block', () => {

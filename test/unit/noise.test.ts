@@ -18,7 +18,6 @@ const quiet: Noise = {
   serverMhz: [2400, 2400],
 };
 
-/** A variant with one round per entry; each entry changes a quiet round. */
 function variant(
   name: string,
   noises: readonly (Partial<Noise> | null)[],
@@ -77,17 +76,16 @@ test('steal time is reported', () => {
     variant('workers', [{}, { serverStealShare: 0.02 }, {}, steal]),
     variant('cache', [{}, {}, {}, steal], {}, undecided),
   ];
-  expect(texts(both)).toEqual([
-    expect.stringContaining("others up to 12 % of the server's core in rounds 2 and 4: run again"),
-  ]);
-  expect(
-    texts([variant('workers', four({ generatorStealShare: 0.031 }))], { generatorCores: 2 }),
-  ).toEqual([expect.stringContaining("up to 3.1 % of the generator's cores in every round: run")]);
+  expect(texts(both).join()).toMatch(/^.* 12 % of the server's core in rounds 2 and 4: run again/);
+  const ofGenerator = [variant('workers', four({ generatorStealShare: 0.031 }))];
+  expect(texts(ofGenerator, { generatorCores: 2 }).join()).toMatch(
+    /^.* up to 3\.1 % of the generator's cores in every round: run/,
+  );
   const [line] = texts([variant('workers', [steal, steal, steal, steal, {}])]);
   expect(line).toContain('in 4 of 5 rounds');
 });
 
-test("other processes on the server's cores are reported", () => {
+test("other processes on the server's core are reported", () => {
   const variants = [variant('workers', [{}, { serverOthersShare: 0.08 }, {}, {}])];
   expect(texts(variants)).toEqual([
     expect.stringMatching(/^others used up to 8\.0 % of the server's core in round 2: end what /),
@@ -99,28 +97,22 @@ test("other processes on the generator's core are reported", () => {
   const line = expect.stringMatching(
     /^others used up to 50 % of the generator's core in every round, .* understated/,
   );
-  const pair = (cpuSeconds: readonly (number | null)[], run: Partial<RunFacts> = {}) =>
-    texts(
-      cpuSeconds.map((serverCpuSeconds, index) =>
-        variant(
-          ['workers', 'cache'][index] as string,
-          four({ generatorOthersShare: 0.5 }),
-          {},
-          Array.from({ length: 4 }, () => 100_000 + 20_000 * index),
-          { serverCpuSeconds, generatorCpuSeconds: 3 },
-        ),
-      ),
-      run,
-    );
+  const used = four({ generatorOthersShare: 0.5 });
+  const pair = (cpuSeconds: readonly (number | null)[], run: Partial<RunFacts> = {}) => {
+    const sides = cpuSeconds.map((serverCpuSeconds, index) => {
+      const requests = Array<number>(4).fill(100_000 + 20_000 * index);
+      const cpu = { serverCpuSeconds, generatorCpuSeconds: 3 };
+      return variant(['workers', 'cache'][index] as string, used, {}, requests, cpu);
+    });
+    return texts(sides, run);
+  };
   expect(pair([7, 6])).toEqual([line]);
   expect(pair([7, 6])[0]).toContain(', when workers and cache had time left: ');
   expect(pair([7, 9.6])[0]).toContain(', when workers had time left: ');
   expect(pair([null, null])).toEqual([line]);
   const load = { ...variant('workers', []).load, rate: 1000 };
-  const open = variant('workers', four({ generatorOthersShare: 0.5 }), { load }, [], {
-    serverCpuSeconds: 7,
-    generatorCpuSeconds: 3,
-  });
+  const cpu = { serverCpuSeconds: 7, generatorCpuSeconds: 3 };
+  const open = variant('workers', used, { load }, [], cpu);
   expect(texts([open])).toContainEqual(
     expect.stringMatching(/, when workers had time left: latency is overstated: end/),
   );
@@ -131,7 +123,7 @@ test("other processes on the generator's core are reported", () => {
   expect(pair([7, 6], { sharedCores: true })).toEqual([]);
 });
 
-test('a server at its limit is said to have had time left only in the named rounds', () => {
+test('a server at its limit had time left only in the named rounds', () => {
   const disturbed = { ...quiet, generatorOthersShare: 0.5, serverOthersShare: 0 };
   const rounds = [9.9, 9.9, 8, 9.9].map((serverCpuSeconds) =>
     phase({ requests: 1000, serverCpuSeconds, generatorCpuSeconds: 3, noise: disturbed }),
@@ -145,7 +137,7 @@ test('a server at its limit is said to have had time left only in the named roun
   ]);
 });
 
-test('what others use of a core takes from its server what the server waited for', () => {
+test('others take from a server what it waited for', () => {
   const noise = { ...quiet, serverOthersShare: 0.45 };
   const limitOf = (waitedShare?: number) => {
     const used = { serverCpuSeconds: 5, generatorCpuSeconds: 3, noise };
@@ -161,7 +153,7 @@ test('what others use of a core takes from its server what the server waited for
   expect(limitOf(0.02)).toBe(`Neither was the limit: nginx at 51 %${ofGenerator}`);
 });
 
-test('servers that pause in most rounds of an undecided pair get longer rounds proposed', () => {
+test('servers that pause in an undecided pair get longer rounds proposed', () => {
   const texts = (gapsMs: readonly number[], changes: Partial<Phase> = {}) => {
     const of = (name: string, rps: readonly number[], gaps: readonly number[]) =>
       measured(
@@ -181,7 +173,9 @@ test('servers that pause in most rounds of an undecided pair get longer rounds p
     return summarise(facts, sides).warnings.filter((text) => text.includes('paused'));
   };
   expect(texts([156, 140, 150, 20])).toEqual([
-    'b paused for about 145.00 ms at a time, and a round of 1 s with one pause more has fewer requests: longer rounds even that out (--duration 10s)',
+    expect.stringMatching(
+      /^b paused for about 145\.00 ms at a time, .* round of 1 s .*--duration 10s/,
+    ),
   ]);
   expect(texts([156, 140, 20, 20])).toEqual([]);
   const slow = { ...phase({ requests: 1 }).latencyMs, p50: 100 };
@@ -234,7 +228,7 @@ test('a generator at its limit gives one warning', () => {
   expect(used(9)).toHaveLength(1);
 });
 
-test('a generator is at its limit if it used all CPU time that was available', () => {
+test('a generator is at its limit if it used all available CPU time', () => {
   const pressed = (noise: Partial<Noise>) => {
     const all = { ...quiet, serverOthersShare: 0, generatorOthersShare: 0, ...noise };
     return texts([fourOf({ serverCpuSeconds: 5, generatorCpuSeconds: 4.6, noise: all })]).join();

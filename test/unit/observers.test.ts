@@ -70,7 +70,7 @@ test('observers begin and end in order, and each side gets all parts', async () 
   });
 });
 
-test('a failed load is returned with what was observed, and all observers are ended', async () => {
+test('a failed load is returned with what was observed', async () => {
   const happened: string[] = [];
   const observers = ['a', 'b'].map((name) => observerOf(name, happened));
   const failure = new RoundFailure('no answer');
@@ -79,7 +79,7 @@ test('a failed load is returned with what was observed, and all observers are en
   expect(happened.slice(2)).toEqual(['a ends, failed', 'b ends, failed']);
 });
 
-test('if one does not begin there is no load, and those before it are ended', async () => {
+test('if one does not begin there is no load, and those before it end', async () => {
   const happened: string[] = [];
   const failing: Observer = { name: 'b', begin: async () => Promise.reject(new Error('gone')) };
   const observers = [observerOf('a', happened), failing, observerOf('c', happened)];
@@ -91,7 +91,7 @@ test('if one does not begin there is no load, and those before it are ended', as
   expect(happened).toEqual(['a begins', 'a ends, failed']);
 });
 
-test('if one fails at its end the others are ended, and the first error is thrown', async () => {
+test('if one fails at its end the others end, and the first error is thrown', async () => {
   const happened: string[] = [];
   const failing = (text: string) =>
     observerOf(text, happened, { end: async () => Promise.reject(new Error(text)) });

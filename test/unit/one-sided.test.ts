@@ -1,11 +1,12 @@
 // Disturbances of only one side: how they are measured, and their effect on verdicts.
 import { describe, expect, test } from 'vitest';
+import type { MeasuredVariant } from '../../lib/analysis/verdict.ts';
 import { summarise } from '../../lib/report/summarise.ts';
 import type { Phase } from '../../lib/result/result.ts';
 import type { NoiseCores, UsageSample } from '../../lib/runner/samples.ts';
 import { stoppedShareOf, waitsOf } from '../../lib/runner/starved.ts';
 import { second, variant } from '../fixtures/comparison.ts';
-import { phase } from '../fixtures/phase.ts';
+import { phase, quiet } from '../fixtures/phase.ts';
 import { facts } from '../fixtures/result.ts';
 
 type Shares = Pick<
@@ -81,7 +82,7 @@ test.each([
   });
 });
 
-test('waits cost no verdict on a difference that is far larger than they make', () => {
+test('waits cost no verdict on a far larger difference', () => {
   const a = waits(0.02, 0.03, 0.02, 0.03).map((shares) => second(1000, 0.99, 0.7, shares));
   const b = waits(0, 0.01, 0, 0).map((shares, round) =>
     second(((requests[round] as number) * 0.9) / 10, 0.79, 0.7, shares),
@@ -96,40 +97,34 @@ test('waits cost no verdict on a difference that is far larger than they make', 
   });
 });
 
-test('equal waits cost the verdict of sides of which one has many more requests under way', () => {
-  const judgedAt = (share: number) => {
-    const shares = waits(share, share, share, share);
-    const a = shares.map((each) => second(1000, 0.99, 0.7, each));
-    const b = shares.map((each, round) => second(requests[round] as number, 0.79, 0.7, each));
-    const few = variant('a', a);
-    const many = variant('b', b);
-    many.load = { ...many.load, streams: 100 };
-    const [comparison] = summarise(facts, [few, many]).comparisons;
-    return [comparison?.verdict, comparison?.why];
-  };
-  expect(judgedAt(0.02)).toEqual(['slower', 'the whole interval is below 1']);
-  expect(judgedAt(0.4)).toEqual([
-    'none',
-    'a waited 40 % of its turns for cores that other programs used, b 40 %, with more requests under way',
-  ]);
+type Sides = (share: number) => MeasuredVariant[];
+const moreUnderWay: Sides = (share) => {
+  const shares = waits(share, share, share, share);
+  const a = shares.map((each) => second(1000, 0.99, 0.7, each));
+  const b = shares.map((each, round) => second(requests[round] as number, 0.79, 0.7, each));
+  const load = { protocol: 'http/1.1', threads: 1, streams: 100 } as const;
+  return [variant('a', a), variant('b', b, { load })];
+};
+const dearer: Sides = (share) => {
+  const shares = waits(share, share, share, share);
+  const cheap = shares.map((each) => second(1000, 0.1, 0.7, each));
+  const dear = shares.map((each, round) =>
+    second(1.2 * (requests[round] as number) * (1 - share), 1 - share, 0.7, each),
+  );
+  return [variant('a', cheap), variant('b', dear)];
+};
+
+test.each<[string, Sides, number, RegExp]>([
+  ['has more requests under way', moreUnderWay, 0.4, /^a waited 40 % .*, b 40 %, with more req/],
+  ['takes far more CPU time', dearer, 0.85, /^b waited 85 % .*, a 85 %, with less CPU time per/],
+])('equal waits cost the verdict if one side %s', (_, sides, share, why) => {
+  const judgedAt = (waited: number) => summarise(facts, sides(waited)).comparisons[0];
+  expect(judgedAt(0.02)?.verdict).toBe('slower');
+  expect(judgedAt(share)).toMatchObject({ verdict: 'none', why: expect.stringMatching(why) });
 });
 
-test('equal waits cost the verdict of sides of which one takes far more CPU time for a request', () => {
-  const judgedAt = (share: number) => {
-    const shares = waits(share, share, share, share);
-    const cheap = shares.map((each) => second(1000, 0.1, 0.7, each));
-    const dear = shares.map((each, round) =>
-      second(1.2 * (requests[round] as number) * (1 - share), 1 - share, 0.7, each),
-    );
-    const [comparison] = summarise(facts, [variant('a', cheap), variant('b', dear)]).comparisons;
-    return [comparison?.verdict, comparison?.why];
-  };
-  expect(judgedAt(0.02)).toEqual(['slower', 'the whole interval is below 1']);
-  expect(judgedAt(0.85)).toEqual([
-    'none',
-    'b waited 85 % of its turns for cores that other programs used, a 85 %, with less CPU time per request',
-  ]);
-});
+const waitedFor = (name: string, percent: number, other: string) =>
+  `${name} waited ${percent} % of its turns for cores that other programs used, ${other}`;
 
 test('equal waits cost the verdict on CPU per request that jobs of the servers may make', () => {
   const judgedAt = (share: number, cpuSeconds: number) => {
@@ -168,42 +163,42 @@ test.each<[string, Shares[], Shares[], string, RegExp]>([
     'others had the cores of one side',
     waits(0.01, 0.01, 0.02, 0),
     waits(0.12, 0.11, 0.13, 0.12),
-    'b waited 12 % of its turns for cores that other programs used, a 1.0 %',
-    /^b waited 12 % .*, so requests.s, latency and CPU per request of b and a do not compare: end what else runs on this machine, and run again$/,
+    waitedFor('b', 12, 'a 1.0 %'),
+    /^b waited 12 % .*, so requests.s, .* of b and a do not compare: end what else runs .* again$/,
   ],
   [
     'one side waited while others used the cores of both alike',
     waitsForHalf(0.1, 0.12, 0.1, 0.08),
     waitsForHalf(0.2, 0.25, 0.2, 0.15),
-    'b waited 20 % of its turns for cores that other programs used, a 10 %',
+    waitedFor('b', 20, 'a 10 %'),
     /^b waited 20 % /,
   ],
   [
     'the side that makes more waited more',
     waits(0.3, 0.3, 0.32, 0.3),
     waits(0.01, 0.01, 0.02, 0),
-    'a waited 31 % of its turns for cores that other programs used, b 1.0 %',
+    waitedFor('a', 31, 'b 1.0 %'),
     /^a waited 31 % /,
   ],
   [
     'others had the cores of the generator, and one side was idle meanwhile',
     idles(0.1, 0.12, 0.1, 0.08),
     idles(0.4, 0.42, 0.38, 0.4),
-    'b waited 40 % of its turns for cores that other programs used, a 10 %',
+    waitedFor('b', 40, 'a 10 %'),
     /^b waited 40 % /,
   ],
   [
     'both had little time left, and one half as much',
     waits(0.92, 0.91, 0.92, 0.92),
     waits(0.96, 0.955, 0.96, 0.96),
-    'b waited 96 % of its turns for cores that other programs used, a 92 %',
+    waitedFor('b', 96, 'a 92 %'),
     /^b waited 96 % /,
   ],
   [
     'others had the cores of a side with many tasks',
     waits(0.01, 0.01, 0.02, 0),
     ofManyTasks(0.12, 0.11, 0.13, 0.12),
-    'b waited 12 % of its turns for cores that other programs used, a 1.0 %',
+    waitedFor('b', 12, 'a 1.0 %'),
     /^b waited 12 % /,
   ],
 ])('there is no verdict if %s', (_, ofA, ofB, why, note) => {
@@ -216,14 +211,7 @@ test.each<[string, Shares[], Shares[], string, RegExp]>([
 
 describe('waitsOf', () => {
   const window = { fromMs: 1000, toMs: 3000 };
-  const noise: NonNullable<Phase['noise']> = {
-    serverStealShare: 0,
-    generatorStealShare: 0,
-    serverOthersShare: 0.2,
-    generatorOthersShare: 0,
-    loadAverage: 1,
-    serverMhz: null,
-  };
+  const noise = { ...quiet, serverOthersShare: 0.2 };
   const oneCore: NoiseCores = {
     server: 1,
     generator: 1,
@@ -237,13 +225,9 @@ describe('waitsOf', () => {
     (atMs) => ({ atMs, waitedSeconds: atMs / 20_000 }) as unknown as UsageSample,
   );
   type Expected = [waited?: number, others?: number, generatorWaited?: number];
-  const near = ([waited, others, generatorWaited]: Expected) => ({
-    ...(waited !== undefined && { waitedShare: expect.closeTo(waited, 9) }),
-    ...(others !== undefined && { othersShare: expect.closeTo(others, 9) }),
-    ...(generatorWaited !== undefined && {
-      generatorWaitedShare: expect.closeTo(generatorWaited, 9),
-    }),
-  });
+  const names = ['waitedShare', 'othersShare', 'generatorWaitedShare'];
+  const near = (shares: Expected) =>
+    Object.fromEntries(shares.map((share = NaN, at) => [names[at], expect.closeTo(share, 9)]));
 
   interface Seen {
     /** CPU seconds of all processes on the server's cores during its turns; 0.6 of them are the servers'. */

@@ -180,8 +180,8 @@ it.each([
     'memcached 10.0.0.1',
   ],
   [
-    'ssl-session-resumption: {ticket-store: redis, redis: {host: keys.example}}',
-    'redis keys.example',
+    'ssl-session-resumption: {ticket-store: redis, redis: {host: key.example}}',
+    'redis key.example',
   ],
   ['quic-nodes: {self: 1, mapping: {1: "10.0.0.1:443"}}', 'quic-nodes'],
 ])('h2o must not send keys or packets to another machine: %s', async (line, expected) => {
@@ -222,7 +222,7 @@ it('leaves out an abbreviated --daemon, which nghttpd accepts', async () => {
   expect(redirections).toContain('--daemon: left out, so that its end is seen');
 });
 
-it('gets the certificate of bakeoff if none is given, and none without TLS', async () => {
+it("gets bakeoff's certificate if none is given, and none without TLS", async () => {
   const tls = await nghttpd('-d /srv\n8443');
   expect(tls.args('').slice(-3)).toEqual(['9000', '/machine.pem', '/machine.pem']);
   expect(tls.redirections).toEqual([

@@ -75,18 +75,15 @@ it.each([
   ['.*.conf', [83]],
   ['[!a-]?.conf', [82]],
   ['*/x', [84, 85]],
-])(
-  'an nginx config with the pattern %s includes the same files as glob(3)',
-  async (pattern, ports) => {
-    const files = { 'a1.conf': 81, 'b1.conf': 82, '.h.conf': 83, 'dir/x': 84, 'e/x': 85 };
-    const others = Object.entries(files).map(([name, port]) => [
-      `sites/${name}`,
-      `server { listen ${port}; }`,
-    ]);
-    const config = await read(`http { include sites/${pattern}; }`, Object.fromEntries(others));
-    expect(portsOf(config)).toEqual(ports);
-  },
-);
+])('the pattern %s includes the same files as glob(3)', async (pattern, ports) => {
+  const files = { 'a1.conf': 81, 'b1.conf': 82, '.h.conf': 83, 'dir/x': 84, 'e/x': 85 };
+  const others = Object.entries(files).map(([name, port]) => [
+    `sites/${name}`,
+    `server { listen ${port}; }`,
+  ]);
+  const config = await read(`http { include sites/${pattern}; }`, Object.fromEntries(others));
+  expect(portsOf(config)).toEqual(ports);
+});
 
 it('is read once, so later changes have no effect', async () => {
   const folder = await ownFiles({ 'own.conf': 'http { include c/*; }', 'c/a': 'server { }' });
@@ -97,20 +94,18 @@ it('is read once, so later changes have no effect', async () => {
   expect(await readOwnConfig(file)).toEqual(first);
 });
 
-it('may contain large amounts of data that looks like directives', async () => {
+it('may contain large amounts of directives, and of data that looks alike', async () => {
   const lines = '/a/1 /b; # moved\n'.repeat(30_000);
+  const listens = 'listen 80;'.repeat(60_000);
   const config = await read(
-    `http { map $uri $x { listen 1; server 2; include 3x; default 4;\n${lines}}\nserver { listen 80; } }`,
+    `http { map $uri $x { listen 1; server 2; include 3x; default 4;\n${lines}}\nserver { ${listens} } }`,
     { '3x': '/a 5;' },
   );
   expect(portsOf(config)).toEqual([80]);
 });
 
 it.each([
-  [
-    'http { include gone.conf; }',
-    /^cannot read \/gone.conf, which \/own.conf:1 includes: .*keep a copy/,
-  ],
+  ['http { include gone.conf; }', /^cannot read \/gone.conf, which \/own.conf:1 .*keep a copy/],
   [
     'http { include /nowhere/x; }',
     /^cannot read \/nowhere\/x, which .* includes: it is not there$/,
@@ -155,7 +150,7 @@ it('finds all ports with their hosts, in all includes', async () => {
   });
 });
 
-it('runs a thread per core by default, and supports anchors and merge keys', async () => {
+it('runs a thread per core by default, with anchors and merge keys', async () => {
   const config = await read(
     'x: &l {port: 80, host: 127.0.0.1}\nlisten: *l\ny: &l {port: 81}\nhosts:\n  a: &a {listen: *l, paths: {}}\n  b: {<<: *a, paths: {/: {}}}\n  c: *a\n',
   );
@@ -196,8 +191,7 @@ it.each([
   expect(await refusal(`listen: 80\nhosts:\n  x: y\n${text}`)).toMatch(/nested more than 100 deep/);
 });
 
-it('an h2o config with too deep nesting on the first line is refused', async () => {
-  // For example, a part that another config includes.
+it('an included file with too deep nesting on its first line is refused', async () => {
   const main = 'listen: 80\nhosts: !file deep.yaml\n';
   const deep = await refusal(main, { 'deep.yaml': '- '.repeat(15_000) });
   expect(deep).toMatch(/deep\.yaml:1: is nested more than 100 deep/);
@@ -209,11 +203,6 @@ it('an include whose links multiply its paths is refused', async () => {
   expect(await refusal(`http { include ${folder}/*/*/*/*/*/*; }`)).toMatch(
     /has more than 10000 paths to look at: name fewer$/,
   );
-});
-
-it('an nginx config with 60,000 listen directives', async () => {
-  const ports = await read(`http { server { ${'listen 80;'.repeat(60_000)} } }`);
-  expect(portsOf(ports)).toEqual([80]);
 });
 
 it('for a line with many errors in an h2o config, the first is reported', async () => {
@@ -244,7 +233,7 @@ it('nested aliases are counted before they are expanded', async () => {
   expect(portsOf(await read(`listen: 80\nhosts: {}\n${many.join('')}`))).toEqual([80]);
 });
 
-it('an h2o config that is too long with its includes is refused before it is parsed', async () => {
+it('an h2o config that is too long with its includes is not parsed', async () => {
   const text = 'listen: 80\nhosts:\n  x: !file big\n';
   expect(await refusal(text, { big: `#${'x'.repeat(4e6)}` })).toMatch(
     /^h2o config \/big:1: the config has more than 4 MB with its includes: /,
@@ -258,10 +247,7 @@ it.each([
   ['${'.repeat(1e5), /word of more than 4096 letters$/],
   [`x; ${'a { '.repeat(1e5)}`, /^nginx config \/own.conf:2: is nested more than 100 deep$/],
   [`x; access_by_lua_block { ${'"\\'.repeat(1e5)}`, /^nginx config \/own.conf:2: "{" without its/],
-  [
-    'x; include big; include big',
-    /^\/own.conf:2: the config has more than 16 MB with its includes: /,
-  ],
+  ['x; include big; include big', /^\/own.conf:2: the config has more than 16 MB with its/],
   [`x; ${'#'.repeat(16e6)}`, /^cannot read the config \/own.conf: it has more than 16 MB$/],
   [`x;\n${'#'.repeat(9e6)}\ninclude big`, /^\/own.conf:4: the config has more than 16 MB with its/],
   ['x; include [z-a]*', / has no server \{ \} in http/],
@@ -332,14 +318,11 @@ it.each([
 it.each([
   [
     'example.org {\n\troot * /var/www\n\tfile_server\n}\n',
-    "of Caddy: give its command, 'caddy run --adapter caddyfile --config /own.conf' (it has to listen on 127.0.0.1, at {$PORT}, or at a port of its own that --port says)",
+    "of Caddy: give its command, 'caddy run --adapter caddyfile --config /own.conf' (it has to listen on 127.0.0.1, at {$PORT}, or",
   ],
+  ['{\n  "apps": { "http": { "servers": {} } }\n}', "'caddy run --config /own.conf'"],
   [
-    '{\n  "apps": { "http": { "servers": { "a": {\n  "listen": [":8080"] } } } }\n}',
-    "'caddy run --config /own.conf'",
-  ],
-  [
-    'defaults\n  mode http # all\nfrontend page\n  bind 127.0.0.1:8080\n  http-request return status 200\n',
+    'defaults\n  mode http # all\nfrontend page\n  bind 127.0.0.1:8080\n',
     "of HAProxy: give its command, 'haproxy -db -f /own.conf' (it has to listen on 127.0.0.1, at ${PORT}, ",
   ],
   ['ServerRoot "/etc/apache2"\n<VirtualHost *:80>\n', "'apache2 -DFOREGROUND -f /own.conf'"],

@@ -26,6 +26,7 @@ import {
   warmCosts,
   warmAtOnce,
   withCoarseWarmup,
+  withKnownWarmup,
   withRandomWarmup,
   withSharedWarmup,
 } from '../../lib/runner/warmups.ts';
@@ -71,7 +72,7 @@ test('the order of two variants alternates by round', () => {
   expect(orders).toEqual(['ab', 'ba', 'ab']);
 });
 
-test('the order of more variants is a random permutation, reproducible by seed', () => {
+test('the order of more variants is random, and reproducible by seed', () => {
   const variants = ['a', 'b', 'c'];
   const orders = (seed: string) =>
     Array.from({ length: 600 }, (_, round) => orderOfRound(variants, round + 1, seed).join(''));
@@ -94,7 +95,7 @@ test('a plan has a readable name and the load of the article', () => {
   expect(serversOf(plan.variants.map(({ variant }) => variant.server))).toEqual(['nginx']);
 });
 
-test('a plan gives k6 the options of the engine, tags and a maximum duration', () => {
+test("a plan gives k6 the engine's options, tags and a maximum duration", () => {
   const plan = planOf({ durationSeconds: 1.5 });
   const targets = targetsWith({ processes: [7, 8] });
   const side = (index: number, variant: string): SideOptions => ({
@@ -134,7 +135,7 @@ test('a plan gives k6 the receive windows of the load', () => {
   expect(phase?.sides[1]?.window).toEqual({ stream: 65_535, connection: 1_048_575 });
 });
 
-test('each side is first in the same number of rounds, with different turns in each round', () => {
+test('each side is first as often, with other turns in each round', () => {
   const plan = planOf();
   const rounds = Array.from({ length: 10 }, (_, index) => {
     const [phase] = loadPlanFor(plan, plan.groups[0] as Group, index + 1, targetsWith({})).phases;
@@ -146,7 +147,7 @@ test('each side is first in the same number of rounds, with different turns in e
   expect(new Set(rounds.map(([, seed]) => seed)).size).toBe(10);
 });
 
-test('a load that is alone, or whose server pauses, has a warm-up of another length in each round, if nobody names its length', () => {
+test('a load alone, or of a server that pauses, has another warm-up in each round', () => {
   const [group] = planOf().groups as [Group];
   const [side] = group.sides as [PlannedVariant];
   const none = new Set<string>();
@@ -164,7 +165,6 @@ test('a load that is alone, or whose server pauses, has a warm-up of another len
   expect(others).not.toContain(first);
   const { warmupLimitSeconds: _, ...named } = side.load;
   expect(warmups({ ...side, load: named })).toEqual([warmupSeconds, warmupSeconds, warmupSeconds]);
-  // In turns
   expect(withRandomWarmup(group, none, '1')).toEqual(group);
   const [pausing, other] = withRandomWarmup(group, new Set([side.variant.name]), '1').sides;
   expect(pausing?.load.warmupSeconds).toBeGreaterThan(warmupSeconds);
@@ -189,7 +189,26 @@ test('where sides differ much, warm-ups end while servers still get a little fas
   expect(gains({ [name]: 8000, [other]: 1000, third: 8100 })).toEqual(none);
 });
 
-test('the estimate has the ramps and drains of servers that take long to answer', () => {
+test('a server that took long to get warm in each round is not judged before half of that', () => {
+  const [group] = planOf().groups as [Group];
+  const [{ variant, load }] = group.sides as [PlannedVariant];
+  const seconds = (...warmUps: number[]) => {
+    const kept = warmUps.map((warmupSeconds, index) => {
+      const outcome = outcomeOf(variant.server, {
+        ...second(1000),
+        continuous: { ...continuousEnd, warmupSeconds },
+      });
+      return { round: index + 1, outcomes: new Map([[variant.name, outcome]]) };
+    });
+    return withKnownWarmup(group, kept).sides.map((side) => side.load.warmupSeconds);
+  };
+  const usual = seconds();
+  expect(usual).toEqual(group.sides.map((side) => side.load.warmupSeconds));
+  expect(seconds(30, 12.8)).toEqual([6.4, usual[1]]);
+  expect(seconds(30, load.warmupSeconds)).toEqual(usual);
+});
+
+test('the estimate has the ramps and drains of slow servers', () => {
   const plan = planOf();
   const names = plan.variants.map(({ variant }) => variant.name);
   const added = (seconds: number) => {
@@ -201,7 +220,7 @@ test('the estimate has the ramps and drains of servers that take long to answer'
   expect(added(0.0005)).toBeCloseTo(2 * 0.0005 * (4 + 3.5 * 50), 9);
 });
 
-test('sides warm up together once a round has shown that all of them leave the cores idle', () => {
+test('sides warm up together once a round has shown idle cores', () => {
   const plan = planOf();
   const [group] = plan.groups as [Group];
   const [turns] = [second(1000).turns];
@@ -224,7 +243,7 @@ test('sides warm up together once a round has shown that all of them leave the c
   expect([after(0.2, 0.2), after(0.3, 0.3), after(0.1)]).toEqual([true, undefined, undefined]);
 });
 
-test('a warm-up gets longer only for a server at its limit, and only as far as the engine may', () => {
+test('a warm-up gets longer only for a server at its limit, as far as the engine may', () => {
   const [{ load, variant: config }] = planOf().variants as [PlannedVariant];
   const [command] = anyPlan(scenarioOf(hereAndThere)).variants as [PlannedVariant];
   const { turns } = second(10_000);
@@ -247,7 +266,6 @@ test('a warm-up gets longer only for a server at its limit, and only as far as t
   };
   // 140 µs each are 0.98 and 0.28 of a core.
   expect([seconds(7000), seconds(2000)]).toEqual([4, undefined]);
-  // Others may have its core.
   expect(seconds(2000, 1, false)).toBe(4);
   expect([seconds(7000, 10), seconds(7000, 30)]).toEqual([30, undefined]);
   // The window costs 100 µs. Where it does in other rounds too, the warm-up's end was disturbed. Where it cost more, those were cold.
@@ -271,7 +289,7 @@ test.each([
   expect(warmCosts(kept).get('a')).toBe(cost);
 });
 
-test('a server that goes on has the rest of its longer warm-up, and no less than it had', () => {
+test('a server that goes on has the rest of its longer warm-up', () => {
   const [planned, ...others] = planOf().variants as [PlannedVariant];
   const stage = { planned, servedSeconds: 3 } as unknown as Stage;
   const secondsOf = (warmupSeconds: number) => {
@@ -293,18 +311,13 @@ test.each<[string, Partial<Cores>, boolean]>([
   expect(new Set(phase?.sides.map(({ spin = false }) => spin))).toEqual(new Set([spins]));
 });
 
-test.each([
-  [{}, {}, 10],
-  [{ rounds: 8 }, {}, 8],
-  [{ rounds: 8 }, { quick: true }, 4],
-])(
-  'has the requested number of rounds, or that of the scenario, or 10: %j %j',
-  (changes, options, rounds) => {
-    expect(planOf(options, { scenario: { ...cached, ...changes } }).rounds).toBe(rounds);
-  },
-);
+test('a scenario may have its own number of rounds, and a quick run has 4', () => {
+  const scenario = { ...cached, rounds: 8 };
+  expect(planOf({}, { scenario }).rounds).toBe(8);
+  expect(planOf({ quick: true }, { scenario }).rounds).toBe(4);
+});
 
-test('loopbacks of their own are for sides that are not compared by their start-up', () => {
+test('sides that are compared by their start-up have no own loopbacks', () => {
   expect(planOf().ownLoopbacks).toBeUndefined();
   expect(planOf({ ownLoopbacks: true }).ownLoopbacks).toBe(true);
   expect(planOf({ ownLoopbacks: true, metric: 'startup' }).ownLoopbacks).toBeUndefined();
@@ -316,7 +329,6 @@ const looksOf = ({ looks }: Plan) => looks.map(({ rounds }) => rounds);
 
 test.each<[Partial<PlanOptions>, number[]]>([
   [{}, [4, 6, 10]],
-  [{ rounds: 3 }, [3]],
   [{ rounds: 10 }, [10]],
   [{ quick: true }, [4]],
   [{ precision: 0.01 }, [5, 10, 20, 40, 80]],
@@ -327,7 +339,7 @@ test.each<[Partial<PlanOptions>, number[]]>([
   expect(expectedRounds(plan)).toEqual({ fewest: looks[0], most: looks.at(-1) });
 });
 
-test('a plan has a single look after all rounds if no verdict can end it, or the time limit will', () => {
+test('a plan has a single look if no verdict can end it, or the time limit will', () => {
   const alone = anyPlan(cached, {}, { variants: cached.variants.slice(1, 2) });
   const control = planOf({}, { scenario: { ...cached, control: true } });
   expect([alone, control].map(looksOf)).toEqual([[10], [10]]);
@@ -336,7 +348,6 @@ test('a plan has a single look after all rounds if no verdict can end it, or the
   expect(looksOf(planOf({ ...slow, maxTimeSeconds: 201 }))).toEqual([4, 6, 10]);
 });
 
-// 20 s per round.
 const slow = { durationSeconds: 9.24 };
 
 test('the time limit determines the number of rounds, at least one', () => {
@@ -378,60 +389,65 @@ test('a plan with --fail-if needs a comparison', () => {
 });
 
 test('a plan with --fail-if has enough responses for what it asks', () => {
-  const given = { scenario: atRate, variants: atRate.variants };
   const make = (metric?: Metric, judge?: Metric) => {
     const gates = [metric === undefined ? {} : { metric }];
     const options = judge === undefined ? {} : { metric: judge };
-    return () => planOf({ failIf: { gates }, durationSeconds: 0.3, ...options }, given);
+    return () => planOf({ failIf: { gates }, durationSeconds: 0.3, ...options }, ofRate);
   };
   const message =
-    /^--fail-if: no verdict is possible on .*: p99 needs [\d,]+ responses in each round, and there are \d+ requests: give a --duration of /;
+    /^--fail-if: .*: p99 needs [\d,]+ responses .*, and there are \d+ requests: give a --duration of /;
   expect(make()).toThrow(message);
   expect(make('cpu')).toThrow(message);
   expect(make('p99', 'p50')).toThrow(message);
   expect(make('p50', 'p50')().variants.length).toBeGreaterThan(1);
-  expect(planOf({ failIf: {}, durationSeconds: 0.3 }, given).variants.length).toBeGreaterThan(1);
+  expect(planOf({ failIf: {}, durationSeconds: 0.3 }, ofRate).variants.length).toBeGreaterThan(1);
 });
 
-test('the metric of a plan must be measured', () => {
-  const given = { scenario: atRate, variants: atRate.variants };
-  expect(planOf({}, given).metric).toBeUndefined();
-  expect(planOf({ metric: 'p50' }, given).metric).toBe('p50');
-  expect(() => planOf({ metric: 'rps' }, given)).toThrow(
-    /^--metric rps: vegeta .* sets requests\/s itself: take p50, p90, p99, cpu, .*, or a load without a rate$/,
-  );
-  const scenario = defineScenario({
-    ...cached,
-    page: { path: '/', bodyBytes: 5 },
-    variants: hereAndThere,
-  });
-  expect(() => planOf({ metric: 'cpu' }, { scenario })).toThrow(
-    /^--metric cpu: .* http:\/\/127\.0\.0\.1:8080 .*: name its control group with --cgroup, or take rps, p50, p90 or p99$/,
-  );
-  const gates = [{ metric: 'startup' as const }];
-  expect(() => planOf({ failIf: { gates } }, { scenario })).toThrow(
-    /^--fail-if startup: the start-up time of what runs at http:\/\/127\.0\.0\.1:8080 is not known: leave it out$/,
-  );
-  const two = [...gates, { metric: 'memory' as const }, {}];
-  expect(planOf({ failIf: { gates: two } }, { scenario: cached }).alsoAsked).toEqual([
-    'memory',
-    'startup',
-  ]);
-  const failIf = { gates: [{ metric: 'cpu' as const }] };
-  expect(() => planOf({ failIf }, { scenario })).toThrow(
-    /^--fail-if cpu: the CPU time of what runs at http:\/\/127\.0\.0\.1:8080 is not known: name its control group with --cgroup, or leave it out$/,
-  );
-  expect(planOf({ failIf }, { scenario: cached }).alsoAsked).toBeUndefined();
-  const variants = scenario.variants.slice(0, 1);
-  expect(planOf({ metric: 'cpu' }, { scenario, variants }).metric).toBe('cpu');
-  const server = address('http://127.0.0.1:8080', { cgroup: '/sys/fs/cgroup/x' });
-  const grouped = {
-    scenario,
-    variants: scenario.variants.map((variant) => ({ ...variant, server })),
-  };
-  expect(planOf({ metric: 'cpu' }, grouped).metric).toBe('cpu');
-  expect(planOf({ failIf }, grouped).variants).toHaveLength(2);
-  expect(() => planOf({ metric: 'memory' }, grouped)).toThrow(/^--metric memory: the memory of /);
+const gateOn = (metric: Metric) => ({ failIf: { gates: [{ metric }] } });
+const ofRate: Given = { scenario: atRate, variants: atRate.variants };
+const elsewhere = defineScenario({
+  ...cached,
+  page: { path: '/', bodyBytes: 5 },
+  variants: hereAndThere,
+});
+const server = address('http://127.0.0.1:8080', { cgroup: '/sys/fs/cgroup/x' });
+const grouped: Given = {
+  scenario: elsewhere,
+  variants: elsewhere.variants.map((variant) => ({ ...variant, server })),
+};
+
+test.each<[Partial<PlanOptions>, Given, RegExp]>([
+  [{ metric: 'rps' }, ofRate, /^--metric rps: vegeta .*: take p50, .*, or a load without a rate$/],
+  [
+    { metric: 'cpu' },
+    { scenario: elsewhere },
+    /^--metric cpu: .*:8080 .*--cgroup, or take rps, p50,/,
+  ],
+  [
+    gateOn('startup'),
+    { scenario: elsewhere },
+    /^--fail-if startup: the start-up time .*:8080 is not known: leave it out$/,
+  ],
+  [
+    gateOn('cpu'),
+    { scenario: elsewhere },
+    /^--fail-if cpu: the CPU time .*:8080 is not known: .* --cgroup, or leave it out$/,
+  ],
+  [{ metric: 'memory' }, grouped, /^--metric memory: the memory of /],
+])('a metric that is not measured is refused: %j', (options, given, message) => {
+  expect(() => planOf(options, given)).toThrow(message);
+});
+
+test('a metric that is measured is taken', () => {
+  expect(planOf({}, ofRate).metric).toBeUndefined();
+  expect(planOf({ metric: 'p50' }, ofRate).metric).toBe('p50');
+  const two = [{ metric: 'startup' as const }, { metric: 'memory' as const }, {}];
+  expect(planOf({ failIf: { gates: two } }).alsoAsked).toEqual(['memory', 'startup']);
+  expect(planOf(gateOn('cpu')).alsoAsked).toBeUndefined();
+  const variants = elsewhere.variants.slice(0, 1);
+  for (const given of [{ scenario: elsewhere, variants }, grouped])
+    expect(planOf({ metric: 'cpu' }, given).metric).toBe('cpu');
+  expect(planOf(gateOn('cpu'), grouped).variants).toHaveLength(2);
 });
 
 test('a plan is small enough for k6, with a body for each side', () => {
@@ -444,7 +460,7 @@ test('a plan is small enough for k6, with a body for each side', () => {
   );
 });
 
-test('a plan has the request of each variant; the Host of the load takes precedence', () => {
+test("a plan has each variant's request; the Host of the load comes first", () => {
   const page = { docroot: 'nginx', path: '/a?b=c', host: 'example.org', bodyBytes: 5 };
   const post = { method: 'POST', headers: { Accept: 'text/html' }, body: 'x=1' };
   const load = { ...cached.load, ...post };
@@ -480,12 +496,8 @@ test('a plan checks the limit of open files against its connections', () => {
 
 test('a plan checks the limit of open files on another host', () => {
   const planOn = (most: number) => {
-    const remote = {
-      ...cores,
-      serverHost: 'web1',
-      serverFiles: { host: 'web1', most },
-    };
-    return planOf({}, { cores: remote });
+    const remote = { serverHost: 'web1', serverFiles: { host: 'web1', most } };
+    return planOf({}, { cores: { ...cores, ...remote } });
   };
   expect(() => planOn(355)).toThrow('hard limit on web1 is 355: raise it there');
 });
@@ -495,7 +507,7 @@ const limits = { files: 4096, memoryBytes: Infinity };
 const plan = planOf({}, { scenario: img, variants: img.variants.slice(0, 1), limits });
 const [nghttpd] = plan.variants as [PlannedVariant];
 
-test('a plan over HTTP/2 runs all phases on one server, distinguished by a tag', () => {
+test('a plan over HTTP/2 runs all phases on one server, with a tag each', () => {
   const url = 'https://127.0.0.1:8443/img.html';
   const loadPlan = loadPlanOf(plan, [{ url, processes: [7] }]);
   expect(loadPlan.pauseSeconds).toBe(5);
@@ -520,7 +532,7 @@ test('a plan over HTTP/2 sets TLS from load and host', () => {
     expect(tlsAt(number)).not.toHaveProperty('serverName');
 });
 
-test('a plan over HTTP/2 at a rate passes rate and buckets with nanosecond precision', () => {
+test('a plan at a rate has rate and buckets to the nanosecond', () => {
   const bucketSeconds = [1e-9, 150e-6, 0.1 + 0.2, 0.0123456, 10];
   const scenario = { ...atRate, load: { ...atRate.load, bucketSeconds } };
   const open = planOf({}, { scenario, variants: atRate.variants.slice(0, 1) });
@@ -597,17 +609,14 @@ test('servers that may be cold are named where nothing warms them up', () => {
   expect(coldNotes(planOf({}, { scenario: { ...cached, load: counting } }))).toEqual([]);
 });
 
-test('a time limit with fewer rounds than a verdict needs is said before the load', () => {
+test('a time limit below the rounds of a verdict is said before the load', () => {
   const linesOf = (maxTimeSeconds: number, options: Partial<PlanOptions> = {}) =>
     fewRoundsLines(planOf({ maxTimeSeconds, ...options }));
   const perRound = estimatedSeconds(planOf(), 1);
   expect(linesOf(4 * perRound + 1)).toEqual([]);
   expect(linesOf(2 * perRound)).toEqual([
-    expect.stringMatching(
-      /^No verdict is likely within --max-time .*: it takes 4 rounds, about .*: give a --max-time above that\.$/,
-    ),
+    expect.stringMatching(/^No verdict .* --max-time .*: it takes 4 rounds, .* above that\.$/),
   ]);
-  // Who asks for so few rounds expects none.
   expect(linesOf(8, { rounds: 2 })).toEqual([]);
   expect(fewRoundsLines(planOf())).toEqual([]);
 });

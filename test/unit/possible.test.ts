@@ -14,7 +14,7 @@ function machineWith(...programs: string[]) {
 
 const install = 'install it with: sudo apt-get install --no-install-recommends';
 
-test('without openssl the rows without TLS are run, and the others are named with the command', async () => {
+test('without openssl the rows without TLS are run, and the others are named', async () => {
   const scenario = await shippedScenario('http1-vs-h2-small-file');
   const servers = machineWith('nginx', 'h2o', 'nghttpd');
   const possible = await possibleVariants(scenario, scenario.variants, all, servers);
@@ -28,7 +28,7 @@ test('without openssl the rows without TLS are run, and the others are named wit
   );
 });
 
-test('without a server its rows are left out, and where all programs are there none', async () => {
+test('without a server its rows are left out, and else none', async () => {
   const scenario = await shippedScenario('http1-vs-h2-small-file');
   const whole = machineWith('nginx', 'h2o', 'nghttpd', 'openssl');
   expect(await possibleVariants(scenario, scenario.variants, all, whole)).toBeUndefined();

@@ -76,7 +76,7 @@ test.each([
   },
 );
 
-test('the headline has the colour of the verdict, the effect, a bar and the title', () => {
+test("the headline has the verdict's colour, the effect, a bar and the title", () => {
   expect(headlineHtml(both).text).toContain('<div class="effect faster">');
   expect(plain(headlineHtml(both))).toMatch(
     /faster than workers \+33 % \(95 % .*the article saw \+12 %\. slower, −27 % the same faster, \+36 % nginx remembers open files$/,
@@ -86,7 +86,7 @@ test('the headline has the colour of the verdict, the effect, a bar and the titl
   );
 });
 
-test('the bar in the headline starts in the middle, with the interval around its end; better is to the right', () => {
+test("the headline's bar starts in the middle, with the interval at its end", () => {
   const bar = /<[ib] style="left:([\d.]+)%;width:([\d.]+)%"/g;
   const places = (of: Partial<Comparison>) =>
     [...headlineHtml(compared(both, of)).text.matchAll(bar)].flatMap(([, left, width]) =>
@@ -117,7 +117,7 @@ test('the headline counts several verdicts, with a line for each', () => {
   );
 });
 
-test('without comparisons the headline is the title; for a control the colour is neutral', () => {
+test('without comparisons the headline is the title; a control is neutral', () => {
   expect(headlineHtml(result([workers])).text).toMatch(/^<h1>nginx remembers open files<\/h1>/);
   const itself = (changes: Partial<Comparison>) =>
     headlineHtml(compared(both, changes, { control: true })).text;
@@ -240,20 +240,14 @@ test('the last percentile is the longest of all responses', () => {
       result([{ ...workers, rounds: [{ round: 3, phases: [given] }] }]),
       /^Latency by percentile/,
     );
-  expect(having(measurement)[0]?.marks.map(({ x, y }) => [x, y])).toEqual([
-    [1, 0.1],
-    [2, 2],
-    [4, 2],
-    [10, 5],
-    [20, 5],
-    [50, 9],
-  ]);
+  const points = having(measurement)[0]?.marks.map(({ x, y }) => `${x} ${y}`);
+  expect(points?.join()).toBe('1 0.1,2 2,4 2,10 5,20 5,50 9');
   expect(having(phase({ requests: 0, latencyMs: noLatency }))).toEqual([]);
   const titles = figuresOf(images).map(({ title }) => title);
   expect(titles.join()).toMatch(/percentile, phase 1.*percentile, phase 3$/);
 });
 
-test('the page of a run is a single file that loads nothing and runs only its own script', async () => {
+test('the page of a run is one file that loads nothing and runs its own script only', async () => {
   const text = await htmlReport(both, []);
   const policy = /http-equiv="Content-Security-Policy" content="([^"]+)"/.exec(text)?.[1] ?? '';
   expect(policy).toMatch(/^default-src 'none'; /);
@@ -264,7 +258,7 @@ test('the page of a run is a single file that loads nothing and runs only its ow
   expect(text.length).toBeLessThan(700_000);
 });
 
-test('the page of a run has all text of the terminal, even without the script', async () => {
+test('the page of a run has all text of the terminal, without the script too', async () => {
   const of = { ...both, environment: { ...both.environment, cpuQuota: 1 } };
   const text = (await htmlReport(of, [])).replaceAll(/<script[\s\S]*?<\/script>/g, '');
   expect(text).toContain('<noscript>');
@@ -274,7 +268,7 @@ test('the page of a run has all text of the terminal, even without the script', 
   expect(detail.split('</section>')[0]?.match(/role="region" aria-label="/g)).toHaveLength(10);
 });
 
-test('the page of a run is valid with warnings, a hostile title and no figures', async () => {
+test('the page of a run is valid with a hostile title and no figures', async () => {
   const gone = { ...workers, server: null, publishedOnly: 'gone', rounds: [], published: {} };
   const title = '</title><script>alert(1)</script>';
   const odd = result([gone], { title, warnings: ['<b>mind</b>'], state: 'partial', looks: [6] });

@@ -9,7 +9,7 @@ import { held, notHeld, queue, untuned, variant } from '../fixtures/delayed-run.
 import { compared, result } from '../fixtures/result.ts';
 import { columnOf } from '../fixtures/table.ts';
 
-test('errors by kind are those of the load; those of nginx are next to the kinds in the article', () => {
+test("errors by kind are the load's; those of nginx stand beside the article's kinds", () => {
   const published = { clientErrors: ['client timed out'] };
   const linked = variant('one', 10, (requests) => queue(requests), { published });
   const rounds = linked.rounds.map(({ round, phases }) => ({
@@ -35,7 +35,7 @@ test('errors in the article are next to measured ones, if there were any', () =>
   expect(columnOf(variantTable(result([none])), 'errors/M', 'published')).toBeUndefined();
 });
 
-test('a comparison over an inaccurate link is marked in the cell and the sentence', () => {
+test('an inaccurate link is marked in the cell and the sentence', () => {
   const of = compared(notHeld, { verdict: 'same' });
   const cell = columnOf(variantTable(of), 'against untuned')?.[1];
   expect(cell).toMatch(/ same within 1 %, delay not held$/);
@@ -43,7 +43,7 @@ test('a comparison over an inaccurate link is marked in the cell and the sentenc
     expect(verdictLines(result)[0]).toContain(' to +20 %), delay not held; ');
 });
 
-test('a comparison over an inaccurate link does not have the colour of a verdict', () => {
+test('an inaccurate link takes the colour from a verdict', () => {
   expect(variantTable(notHeld).rows[1]).toContainEqual(
     expect.objectContaining({ part: 'faster, delay not held', verdict: 'inconclusive' }),
   );
@@ -52,7 +52,7 @@ test('a comparison over an inaccurate link does not have the colour of a verdict
   expect(verdictLines(held)[0]).not.toContain('held');
 });
 
-test('kernel settings are listed by side and variants, refused ones with the reason', () => {
+test('kernel settings are listed by side and variants, with problems', () => {
   const of = { side: 'server' as const, value: '1', variants: ['nopush'] };
   const kernelSettings: KernelSetting[] = [
     { ...of, name: 'a' },

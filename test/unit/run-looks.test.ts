@@ -1,5 +1,5 @@
 // When a run ends.
-import { expect, onTestFinished, test, vi } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import type { PlanOptions } from '../../lib/runner/make-plan.ts';
 import { Disturbance, TurnsMeet, StillCold } from '../../lib/runner/failures.ts';
 import type { Stage } from '../../lib/runner/plan.ts';
@@ -62,7 +62,7 @@ test('a run ends after five disturbed tries of a round', async () => {
   );
 });
 
-test('a server that is still cold gets a longer warm-up; that does not count as a failure', async () => {
+test('a server that is still cold gets a longer warm-up, which is no failure', async () => {
   const cold = (seconds: number) =>
     new StillCold(`cold after ${seconds} s`, new Map([['workers', 4 * seconds]]));
   // The previous round had the same warm-up.
@@ -87,7 +87,7 @@ test('the difference in one try, kept or dropped, says how warm servers must be 
   expect(gains).toEqual([undefined, eightfold, eightfold, twofold]);
 });
 
-test('servers that are still cold go on in the next try, or end where each server is to be alone', async () => {
+test('servers that are still cold go on in the next try, unless each is to be alone', async () => {
   const stop = vi.fn(async () => undefined);
   const stages = [{ stop } as unknown as Stage];
   const cold = new StillCold('cold', new Map([['workers', 4]]), stages);
@@ -100,12 +100,11 @@ test('servers that are still cold go on in the next try, or end where each serve
   expect(stop).toHaveBeenCalledOnce();
 });
 
-test('servers that are still cold end with a run that ends before the next try', async () => {
+test('servers that are still cold end with a run that ends first', async () => {
   const stop = vi.fn(async () => undefined);
   const cold = new StillCold('cold', new Map());
   let nowMs = 0;
   vi.spyOn(performance, 'now').mockImplementation(() => nowMs);
-  onTestFinished(() => void vi.restoreAllMocks());
   const open = () => {
     nowMs = 3_600_000;
     return [{ stop } as unknown as Stage];
@@ -139,7 +138,7 @@ test('a dropped round is kept as a figure, with its cause', async () => {
   );
 });
 
-test('sides are loaded one after the other once a quota of a server held it back in its turns', async () => {
+test('sides are loaded one after the other once a quota held a server back', async () => {
   const held = new TurnsMeet('held back', new Set(['workers', 'open-file-cache']));
   const { result, lines, groups } = await runOf([500, held, ...clear]);
   expect(lines).toEqual(['round 1 is dropped and repeated: held back']);
@@ -151,20 +150,17 @@ test('sides are loaded one after the other once a quota of a server held it back
   expect(groups.map(({ sides }) => sides.length)).toEqual([2, 2, ...Array(8).fill(1)]);
 });
 
-test('turns are kept if they agree with continuous load within the tolerance', async () => {
+test('turns are kept if they agree with continuous load', async () => {
   const { result, lines } = await runOf(clear, {}, [1.09, 1.07]);
   expect(lines).toEqual([]);
   const [first] = result.variants;
-  expect(first?.turnsAgainstContinuous).toEqual({
-    ratio: expect.closeTo(1.09),
-    ci95: [expect.closeTo(1.09), expect.closeTo(1.09)],
-  });
+  const close = expect.closeTo(1.09) as number;
+  expect(first?.turnsAgainstContinuous).toEqual({ ratio: close, ci95: [close, close] });
 });
 
-test('without time for four more rounds, the figures from turns are kept, with a note', async () => {
+test('without time for four more rounds, turns are kept with a note', async () => {
   let seconds = 0;
   vi.spyOn(performance, 'now').mockImplementation(() => 1000 * seconds++);
-  onTestFinished(() => void vi.restoreAllMocks());
   const { result } = await runOf(clear, { rounds: 4, maxTimeSeconds: 30 }, [1.5, 1.5]);
   expect(roundsOf(result)).toEqual([1, 2, 3, 4]);
   expect(result.warnings.join()).toMatch(

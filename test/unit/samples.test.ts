@@ -59,7 +59,7 @@ describe('watchMachine', () => {
     expect(reading.loadAverage).toBeGreaterThanOrEqual(0);
   });
 
-  test('reads the clock at most twice a second, from cpufreq or /proc/cpuinfo', () => {
+  test('reads the clock twice a second at most, from cpufreq or /proc/cpuinfo', () => {
     const now = vi.spyOn(performance, 'now').mockReturnValue(1000);
     const cpus = [1000.5, 3000.5].map((mhz, cpu) => `processor\t: ${cpu}\ncpu MHz\t\t: ${mhz}\n\n`);
     write('proc/cpuinfo', cpus.join(''));
@@ -115,7 +115,6 @@ describe('noise', () => {
   };
   const window = { fromMs: 1000, toMs: 3000 };
 
-  /** Usage in each second. */
   interface Used {
     server?: Partial<CoreSeconds>;
     generator?: Partial<CoreSeconds>;
@@ -125,7 +124,6 @@ describe('noise', () => {
     upstream?: number | null;
   }
 
-  /** Readings at 0, 1, 2, 3 and 4 s. */
   function samples(perSecond: Used, machine: Partial<MachineReading> = {}): UsageSample[] {
     const times = (second: number, part: Partial<CoreSeconds> = {}): CoreSeconds => {
       const seconds = { ...nothing, idle: 0.1, ...part };
@@ -138,7 +136,6 @@ describe('noise', () => {
       wallAheadMs: 0,
       throttledMs: 0,
       upstreamCpuSeconds: upstream === null ? null : upstream * second,
-      // Another server in turns uses half of the CPU time.
       cpuSeconds: (ours * second) / 2,
       serversCpuSeconds: ours * second,
       waitedSeconds: 0,
@@ -277,14 +274,15 @@ describe('noise', () => {
           machine: { ...sample.machine, server: { ...nothing, processes } },
         };
       });
-    expect(mostTaken(500, used(1), window, apart, 1)).toBeCloseTo(0.9, 9);
-    expect(mostTaken(1000, used(1), window, apart, 1)).toBeCloseTo(0.9, 9);
-    expect(mostTaken(2000, used(1), window, apart, 1)).toBeCloseTo(0.5, 9);
+    const taken = (ms: number, seen: UsageSample[]) => mostTaken(ms, seen, window, apart, 1);
+    expect(taken(500, used(1))).toBeCloseTo(0.9, 9);
+    expect(taken(1000, used(1))).toBeCloseTo(0.9, 9);
+    expect(taken(2000, used(1))).toBeCloseTo(0.5, 9);
     // A server that works meanwhile only shares them.
-    expect(mostTaken(1000, used(1, 0.2), window, apart, 1)).toBe(0);
+    expect(taken(1000, used(1, 0.2))).toBe(0);
     // A server that stalls leaves its cores to others.
-    expect(mostTaken(1000, used(0), window, apart, 1)).toBe(0);
-    expect(mostTaken(500, samples({}, { server: null }), window, apart, 1)).toBe(0);
+    expect(taken(1000, used(0))).toBe(0);
+    expect(taken(500, samples({}, { server: null }))).toBe(0);
   });
 
   test('is null if the kernel does not count the time', () => {
@@ -315,7 +313,7 @@ describe('usageBetween', () => {
     expect(cpuSeconds).toBeCloseTo(expected, 12);
   });
 
-  test('takes the maximum of memory in the window, also from millions of samples', () => {
+  test('takes the maximum of memory in the window, of any number of samples', () => {
     const most = (fromMs: number, toMs: number) =>
       usageBetween(samples, { fromMs, toMs, idleBefore: false }).rssBytes;
     expect([most(1000, 1200), most(1110, 1120)]).toEqual([30, 90]);

@@ -117,6 +117,7 @@ const withServer = (server: ServerSpec): Scenario => ({
   page: ownPage,
   variants: [{ name: 'side', server }],
 });
+const twice = { count: 2, pauseSeconds: 0 };
 const asIs = withServer(nginx(['/a.conf'], { workers: 1, asIs: {} }));
 const inNetwork = { ...good, network };
 
@@ -126,23 +127,12 @@ test.each([
   [{ 'page.host': 'a/b' }, 'page: host "a/b"'],
   [{ 'page.docroot': '' }, 'page: docroot "": write ./ if it is beside the scenario'],
   [{ 'page.requests': [{ target: '/a' }] }, /page: path "\/" has to be a target of requests$/],
-  [
-    { 'page.requests': [{ target: '/' }, { target: 'a.html' }] },
-    'page: path "a.html" has to begin with /',
-  ],
-  [
-    { 'page.requests': [{ target: '/', method: 'get' }] },
-    'page: request /: method "get" has to be one such as GET or POST',
-  ],
+  [{ 'page.requests': [{ target: '/' }, { target: 'a.html' }] }, 'path "a.html" has to begin'],
+  [{ 'page.requests': [{ target: '/', method: 'get' }] }, 'page: request /: method "get" has to'],
   [{ 'page.status': 99 }, /page\.status 99 has to be a whole number from 200 to 599$/],
-  [
-    { alsoCompare: [{ variant: 'third', against: 'nobody' }] },
-    '"third" is against "nobody", and "nobody" is not there',
-  ],
-  [
-    { alsoCompare: [{ variant: 'third', against: 'third' }] },
-    'alsoCompare: "third" is against itself',
-  ],
+  [{ alsoCompare: [{ variant: 'third', against: 'nobody' }] }, 'and "nobody" is not there'],
+  [{ alsoCompare: [{ variant: 'third', against: 'third' }] }, 'alsoCompare: "third" is against'],
+  [{ constructor: 1 }, /^scenario good: there is no field "constructor": there are /],
   [{ name: '2024' }, /^scenario "?2024"?: name "2024" has to have a letter or a - in it/],
   [{ variants: [] }, /^scenario good: has no variants$/],
   [{ variants: [first, null] }, /: variants\[1\] has to be an object$/],
@@ -150,10 +140,7 @@ test.each([
   [{ variants: [first, first] }, 'two variants are named "first"'],
   [{ variants: [gone] }, 'has published figures only'],
   [{ 'variants.3.published': undefined }, 'is published only, and has no published figures'],
-  [
-    { 'variants.1.against': 'fisrt' },
-    'variant "second" is against "fisrt", and "fisrt" is not there',
-  ],
+  [{ 'variants.1.against': 'fisrt' }, 'variant "second" is against "fisrt", and "fisrt" is not th'],
   [{ 'variants.1.against': 'gone' }, '"second" is against "gone", and "gone" is published only'],
   [{ 'variants.1.against': 'second' }, 'variant "second" is against itself'],
   [
@@ -161,20 +148,11 @@ test.each([
     'variant "first" has published figures of 2 phases, not of 3',
   ],
   [{ 'variants.0.load': { ...ab('-n 5'), streams: 5 } }, 'variant "first" load: streams 5 need'],
-  [
-    { phases: { count: 2, pauseSeconds: 0 }, 'variants.1.network': network },
-    'variant "second" has a network',
-  ],
+  [{ phases: twice, 'variants.1.network': network }, 'variant "second" has a network'],
   [{ 'variants.0.published.rps': NaN }, /variants\[0\]\.published\.rps NaN has to be /],
-  [
-    { within: { metric: 'p99', ms: 5 }, phases: { count: 2, pauseSeconds: 0 } },
-    /: has within, and phases\.count: a search has load phases of its own$/,
-  ],
+  [{ within: { metric: 'p99', ms: 5 }, phases: twice }, /has within, and phases\.count: a search/],
   [{ 'variants.0.server.config': [] }, 'has no config: name files of server-configs/nginx/'],
-  [
-    { 'variants.0.server.workers': 'many' },
-    /workers "many" has to be a whole number above 0 or 'server-cores'$/,
-  ],
+  [{ 'variants.0.server.workers': 'many' }, /workers "many" has to be .* or 'server-cores'$/],
   [{ load: wrk('-c 2'), variants: [third] }, 'nghttpd for http/1.1, and it speaks HTTP/2 only'],
 ])('is refused, with the field named: %j', (changes, message) => {
   expect(() => defineScenario(changed(changes))).toThrow(message);
@@ -188,7 +166,6 @@ test.each([
   [{ arrivals: 'poisson' }, 'load: arrivals are those of a rate'],
   [{ together: true, rate: 10 }, 'load: together needs several streams, and no rate'],
   [{ window: { stream: 0 } }, 'load.window.stream 0 has to be'],
-  [{ window: { stream: -1 } }, 'load.window.stream -1 has to be'],
   [{ window: { connection: 2 ** 31 } }, 'load.window.connection 2147483648 has to be'],
   [{ window: { connection: 65_534 } }, 'load: window: connection has to be 65535 or more'],
   [{ bucketSeconds: [0.002, 0.001] }, 'load: bucketSeconds have to be ascending'],
@@ -219,13 +196,10 @@ test.each([
   [withServer(command(' ')), 'has a command that cannot run: the command names no program'],
   [withServer(command('a | b')), /: the command: \| needs a shell: write sh -c '…'$/],
   [changed({ page }, withServer(command('a'))), '"side" serves what is its own'],
+  [withServer(address('127.0.0.1:8080')), 'has the address "127.0.0.1:8080": write one such as'],
   [
-    withServer(address('127.0.0.1:8080')),
-    /has the address "127\.0\.0\.1:8080": write one such as http/,
-  ],
-  [
-    withServer(address('http://127.0.0.1', { cgroup: 'docker/x' })),
-    /has the control group "docker\/x": write an absolute path, such as /,
+    withServer(address('http://127.0.0.1', { cgroup: 'a/x' })),
+    'group "a/x": write an absolute path',
   ],
   [withServer(address('http://a.org:81/x?y')), /: write one such as http:.*, a path as the page's/],
   [withServer(address('http://me:hunter2@a.org')), /^(?!.*hunter2).*, an account as a header$/],
@@ -238,12 +212,12 @@ test.each([
   [{ 'network.toClient.delayMs': '100ms' }, /: network\.toClient\.delayMs has to be a number$/],
   [{ 'network.toServer.lossShare': 1 }, /\.lossShare 1 has to be below 1: 0\.01 is 1 %$/],
   [{ 'network.serverSettings': ['a.conf'] }, '"a.conf": write ./a.conf if it is beside'],
-  [{ phases: { count: 2, pauseSeconds: 0 } }, '"first" has a network, and phases.count is 2'],
+  [{ phases: twice }, '"first" has a network, and phases.count is 2'],
 ])('is refused, with the field named: a network: %j', (changes, message) => {
   expect(() => defineScenario(changed(changes, inNetwork))).toThrow(message);
 });
 
-test('variants with the same request count in the article make the same number of requests', () => {
+test('variants with equal counts in the article make equal counts here', () => {
   const loads = ['-n 1000 -c 10 -m 10', '-n 1000 -c 10', '-n 3000 -c 10', '-D 10 -c 10'].map(
     (line) => h2load(line),
   );
@@ -261,12 +235,6 @@ test('variants with the same request count in the article make the same number o
   expect(counts({ quick: true, durationSeconds: 3 })).toEqual([...timedAll, 300]);
 });
 
-test('a field with the name of a method is refused', () => {
-  expect(() => defineScenario(changed({ constructor: 1 }))).toThrow(
-    'scenario good: there is no field "constructor": there are ',
-  );
-});
-
 test.each([null, 5, 'x', []])('refuses %j as a scenario', (value) => {
   expect(() => defineScenario(value as unknown as Scenario)).toThrow(/^scenario undefined: /);
 });
@@ -281,7 +249,6 @@ test('all that is wrong is told, a line each, at most ten', () => {
     return '';
   };
   const { title: _, knob: __, ...rest } = good;
-  // A misspelt field is not missing, too.
   expect(
     messageOf({ ...rest, tilte: 'x', knob: 5, rounds: 'many' })
       .split('\n')

@@ -168,15 +168,16 @@ const finderIn =
 function wrkFigures(text: string): Published {
   const find = finderIn(text);
   const [requests, seconds, read] = find(/^ +(\d+) requests in (\S+), (\S+) read$/m);
-  const distributionOf = (pattern: RegExp): PublishedDistribution => {
-    const [mean, sd, max, withinSdPercent] = find(pattern).map((text) => figure(text));
+  const distributionOf = (name: string): PublishedDistribution => {
+    const figures = find(new RegExp(`^ +${name} (\\S+) (\\S+) (\\S+) (\\S+)$`, 'm'));
+    const [mean, sd, max, withinSdPercent] = figures.map((text) => figure(text));
     return { mean, sd, max, withinSdPercent } as PublishedDistribution;
   };
   return {
     rps: figure(find(/^Requests\/sec: +(\S+)$/m)[0]),
     transferBytesPerSecond: figure(find(/^Transfer\/sec: +(\S+)$/m)[0]),
-    latencyMs: distributionOf(/^ +Latency +(\S+) +(\S+) +(\S+) +(\S+)$/m),
-    perThreadRps: distributionOf(/^ +Req\/Sec +(\S+) +(\S+) +(\S+) +(\S+)$/m),
+    latencyMs: distributionOf('Latency'),
+    perThreadRps: distributionOf('Req/Sec'),
     requests: figure(requests),
     receivedBytes: figure(read),
     seconds: figure(seconds) / 1000,

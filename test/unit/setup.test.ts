@@ -145,7 +145,7 @@ test.each([
   },
 );
 
-test('tools that are missing and cannot be installed are listed, each with a remedy', async () => {
+test('tools that cannot be installed are listed, each with a remedy', async () => {
   const machine = testMachine();
   script(machine, 'apt-get', 'exit 1');
   script(machine, 'nginx', 'exit 0');
@@ -206,7 +206,7 @@ test.each([
   expect(atLeast(version, needed)).toBe(expected);
 });
 
-test('progress in a pipe: one line at the start and one at the end of each step', async () => {
+test('progress in a pipe: a line at the start and the end of each step', async () => {
   let text = '';
   const progress = new Progress({ write: (more) => void (text += more) });
   await progress.step('nginx', 'installing', async (step) => step.result('ready'));
@@ -314,7 +314,6 @@ function stubInstall(value: string) {
 test.each(['scenario', 'compare', 'calibrate'])('--no-install is a word of %s', async (command) => {
   stubInstall('');
   const logged = vi.spyOn(console, 'error').mockImplementation(() => undefined);
-  // Invalid arguments end each command before it begins.
   expect(await main([command, '--no-install', '--rounded'])).toBe(2);
   expect(logged.mock.calls.flat().join('\n')).not.toContain('"--no-install"');
   expect(process.env['BAKEOFF_INSTALL']).toBe('no');

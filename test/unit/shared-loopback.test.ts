@@ -17,7 +17,6 @@ function stageOf(
   return { planned, server: { origin, upstreams } as unknown as RunningServer, enclosure };
 }
 
-/** Runs the check for two sides; the second has these backends. */
 const check =
   (origin: string, ...backends: UpstreamAddress[]) =>
   () =>
@@ -30,7 +29,7 @@ test.each([
   ['http://127.0.0.1:3000', 3000],
   ['https://localhost', 443],
   ['http://[::1]', 80],
-])('sides leave turns if the side at %s is at port %i, a backend of the other', (origin, port) => {
+])('sides leave turns if the one at %s is at port %i, a backend of the other', (origin, port) => {
   const found = check(origin, { port: 4000 }, { socket: '/run/app' }, { port });
   expect(found).toThrow(TurnsMeet);
   expect(found).toThrow(

@@ -11,7 +11,7 @@ function block(ms: number): void {
   while (performance.now() < endMs);
 }
 
-test('Ctrl-C comes twice through npm, and is one wish even if this process is busy', async () => {
+test('Ctrl-C comes twice through npm, and is one wish', async () => {
   const exit = vi.spyOn(process, 'exit').mockReturnValue(undefined as never);
   const printed = vi.spyOn(console, 'error').mockReturnValue();
   const { signal, release } = takeSignals('ending the run');

@@ -85,7 +85,7 @@ test.each([
   [20, 0.775],
   [40, 0.87],
 ])(
-  'intervals cover a side with rare slow rounds less often: with %i rounds in a share of about %f',
+  'intervals cover rare slow rounds less often: of %i rounds in a share of about %f',
   (rounds, expected) => {
     const random = uniform(7);
     const { draw, truth } = seldomSlow(0.15);
@@ -197,7 +197,7 @@ describe.each(Object.entries(noises))('a config against itself under %s noise', 
   );
 
   test.each(['ladder', 'star'] as const)(
-    'eight times, as a %s, has any false verdict in at most one run of twenty',
+    'eight times, as a %s, has a false verdict in at most one run of twenty',
     (shape) => {
       expectFew(trials / 2, 3, { noise, shape, effects: none(8), looks: onlyLook(6) });
       expectFew(trials / 4, 3, { noise, shape, effects: none(8), looks: usualLooks });
@@ -235,7 +235,7 @@ describe('a run that ends as soon as the interval is narrow', () => {
   const cases = plans.flatMap((plan) => effects.map((effect) => [...plan, effect] as const));
 
   test.each(cases)(
-    '%s has a false verdict, or an interval without the true ratio, in at most one of twenty: %j, %i of %f',
+    '%s has a false verdict or interval in at most one of twenty: %j, %i of %f',
     (_, plan, trials, effect) => {
       for (const size of [0.003, 0.015]) {
         const random = uniform(11);
@@ -296,7 +296,7 @@ test.each([
   ['10', onlyLook(10), 0.35],
   ['4, 6 or 10', usualLooks, 0.48],
 ])(
-  'a variant that is ahead except in one round of ten is called faster too often: with %s rounds',
+  'a variant that leads except in one round of ten is called faster too often: with %s rounds',
   (_, looks, expected) => {
     const random = uniform(10);
     const calledFaster = frequency(3000, () => {
@@ -323,7 +323,7 @@ describe('rounds that are not independent', () => {
     Array.from({ length: 80 }, (_, round) => normal(random) + (by * round) / 79);
 
   test.each([4, 6, 20, 80])(
-    'are reported in at most one run of fifty if %i rounds are independent',
+    'are reported in at most one run of fifty if %i are independent',
     (rounds) => {
       const independent = (random: () => number) => times(rounds, () => normal(random));
       expect(noted(4000, rounds, independent)).toBeLessThanOrEqual(0.02 + chance(4000));
@@ -379,7 +379,7 @@ describe('power', () => {
     });
   };
 
-  test('an effect as large as the noise floor is found in about half of the runs', () => {
+  test("an effect of the noise floor's size is found in about half of the runs", () => {
     // Two values with the variance of ln ratios between two sides with 3 % noise each.
     const floor = noiseFloorOf([[sd, -sd]])?.ratio as number;
     const share = verdicts(4000, 4, 10, Math.log(floor), 'faster');

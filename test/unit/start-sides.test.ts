@@ -19,7 +19,6 @@ const died = new Promise(() => undefined);
 const serverOf = (name: string) =>
   ({ name, answer, died, stop: vi.fn(() => Promise.resolve()) }) as unknown as RunningServer;
 
-/** A run with a fake machine that starts all servers except those in `fails`, and its group of a and b. */
 function runOn(fails: Record<string, Error> = {}) {
   const plan = planOf(scenario);
   const started = new Map<string, RunningServer>();
@@ -55,7 +54,7 @@ test('each server starts once, and its first response is kept', async () => {
   expect(answers.get('a')).toBe(first);
 });
 
-test('what runs before the servers ends the run if it fails, in each round, and nothing is started', async () => {
+test('what runs before the servers ends the run if it fails', async () => {
   const { context, group, starts } = runOn();
   const failed = new UserError("prepare 'false' ended with code 1");
   const prepare = vi.fn(() => Promise.resolve());
@@ -71,7 +70,7 @@ test('what runs before the servers ends the run if it fails, in each round, and 
   expect(starts).toEqual([]);
 });
 
-test('a failed first start ends the run; a later failure invalidates the round', async () => {
+test('a failed first start ends the run, a later one the round', async () => {
   const { context, group, started } = runOn({ b: new UserError('cannot be', 2) });
   const answers = new Map<string, Answer>();
   await expect(openStages(context, group, { round: 1, answers })).rejects.toEqual(
@@ -84,7 +83,6 @@ test('a failed first start ends the run; a later failure invalidates the round',
   );
 });
 
-/** A run whose servers are ready when they are told so. */
 function waitingRun(plan: Partial<Plan> = {}) {
   const { context, group } = runOn();
   const ready = new Map<string, () => void>();
@@ -97,7 +95,7 @@ function waitingRun(plan: Partial<Plan> = {}) {
   return { context: changed as unknown as RunContext, group, ready };
 }
 
-test('sides whose start-up is asked for start one after the other, in another order each round', async () => {
+test('sides whose start-up is asked for start one by one, in another order each round', async () => {
   const { context, group, ready } = waitingRun({ metric: 'startup' });
   for (const [round, first, second] of [
     [1, 'a', 'b'],
@@ -117,10 +115,9 @@ test('sides whose start-up is asked for start one after the other, in another or
   }
 });
 
-test('sides start at once where nobody asked for their start-up, and then none has a time', async () => {
+test('sides start at once where nobody asked for their start-up', async () => {
   const { context, group, ready } = waitingRun({ metric: 'memory' });
   const opening = openStages(context, group, { round: 1 });
-  // Neither is ready.
   await vi.waitFor(() => expect([...ready.keys()]).toEqual(['a', 'b']), 20_000);
   for (const tell of ready.values()) tell();
   expect((await opening).map(({ startupMs }) => startupMs)).toEqual([undefined, undefined]);

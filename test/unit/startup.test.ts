@@ -5,7 +5,6 @@ import { expect, test } from 'vitest';
 import { commandBegan, retryAfter } from '../../lib/servers/startup.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
 
-/** A process whose command line is written to a folder like /proc. */
 function processAt(words: readonly string[]) {
   const proc = newFolder();
   mkdirSync(join(proc, '7'));
@@ -15,7 +14,6 @@ function processAt(words: readonly string[]) {
   return { proc, become };
 }
 
-/** A process 7 that was started with these words. */
 const started = (line: readonly string[], hasExited = () => false) => ({
   pid: 7,
   line,
@@ -34,7 +32,7 @@ test.each([
   await expect(commandBegan(child, 2, proc)).resolves.toBeGreaterThan(0);
 });
 
-test('programs before a command, and an empty line within exec, are not the command', async () => {
+test('programs before a command, and an empty line within exec, are not it', async () => {
   const all = [...line, ...command];
   const { proc, become } = processAt(all);
   let looks = 0;
@@ -57,6 +55,6 @@ test('a process that ends before has no begin', async () => {
   await expect(commandBegan(child, 1, proc)).resolves.toBeUndefined();
 });
 
-test('a starting server is asked again after a hundredth of its time, 1 to 20 ms', () => {
+test('a starting server is asked again after 1 to 20 ms', () => {
   expect([0, 50, 500, 1500, 9000].map(retryAfter)).toEqual([1, 1, 5, 15, 20]);
 });

@@ -9,7 +9,7 @@ import {
   studentQuantile,
 } from '../../lib/analysis/statistics.ts';
 
-test('studentQuantile agrees with the closed forms of 1, 2 and 4 degrees of freedom', () => {
+test('studentQuantile agrees with the closed forms of 1, 2 and 4 degrees', () => {
   for (const p of [0.6, 0.9, 0.975, 0.9975, 0.99999]) {
     expect(studentQuantile(p, 1) / Math.tan(Math.PI * (p - 0.5))).toBeCloseTo(1, 10);
     expect(studentQuantile(p, 2) / ((2 * p - 1) / Math.sqrt(2 * p * (1 - p)))).toBeCloseTo(1, 10);
@@ -61,7 +61,6 @@ test('the interval of a single value has no width', () => {
 });
 
 describe('roundsToDecide', () => {
-  /** Two logarithms with this mean and standard deviation. */
   const logs = (mean: number, sd: number) => [mean - sd / Math.SQRT2, mean + sd / Math.SQRT2];
 
   test.each([

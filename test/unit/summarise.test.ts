@@ -11,6 +11,7 @@ import {
   noLatency,
   phase,
   continuousEnd,
+  readErrors,
 } from '../fixtures/phase.ts';
 import { facts } from '../fixtures/result.ts';
 import { present } from '../../lib/present.ts';
@@ -26,7 +27,7 @@ const four = (changes: Partial<Phase> & { requests: number }): Phase[] =>
 
 const of = (...phases: Phase[]) => summarise(facts, [variant('workers', phases)]).variants[0];
 
-test('figures of a variant are medians over rounds; latencies cover all rounds', () => {
+test('figures are medians over rounds; latencies cover all rounds', () => {
   const figures = of(
     phase({ requests: 100_000, latencyMs: latency(1, 5, 10), serverCpuSeconds: 2 }),
     phase({ requests: 200_000, latencyMs: latency(3, 7, 90), serverCpuSeconds: 5 }),
@@ -45,11 +46,11 @@ test('figures of a variant are medians over rounds; latencies cover all rounds',
 test('a variant without responses has no latency', () => {
   const silent = phase({ requests: 100, responses: answers({}), latencyMs: noLatency });
   expect(of(silent, silent)).toMatchObject({ latencyMs: null, rps: { median: 0 } });
-  const measurement = phase({ requests: 100, latencyMs: latency(1, 2, 3) });
-  expect(of(silent, measurement)?.latencyMs).toEqual({ p50: 1, p99: 2, max: 3 });
+  const answered = phase({ requests: 100, latencyMs: latency(1, 2, 3) });
+  expect(of(silent, answered)?.latencyMs).toEqual({ p50: 1, p99: 2, max: 3 });
 });
 
-test('CPU shares of a variant are relative to the cores that workers and threads can use', () => {
+test('CPU shares are of the cores that workers and threads can use', () => {
   const server = { ...nginxWith(), workers: 16 };
   const load = { protocol: 'http/1.1', threads: 10 } as const;
   const phases = [phase({ requests: 1000, serverCpuSeconds: 5, generatorCpuSeconds: 10 })];
@@ -77,7 +78,7 @@ test('only the expected status class counts as success', () => {
   expect(warnings.join()).toContain('workers: 100 answers with 2xx among 1,000 requests: ');
 });
 
-test('figures of a variant count errors and responses other than 2xx and 3xx over all rounds', () => {
+test('errors and responses other than 2xx and 3xx count over all rounds', () => {
   const bad = phase({
     requests: 1_000_000,
     responses: { '2xx': 900_000, '3xx': 50_000, '4xx': 20_000, '5xx': 29_990 },
@@ -89,17 +90,17 @@ test('figures of a variant count errors and responses other than 2xx and 3xx ove
   ]);
   expect(variants[0]?.errorsPerMillion).toBe(5);
   expect(variants[0]?.successRatio).toBe(0.975);
-  expect(warnings).toContain(
-    'workers: 10 errors (6 reset, 4 refused), 20,000 answers with 4xx and 29,990 answers with 5xx among 2,000,000 requests: requests/s alone do not compare',
+  expect(warnings.join()).toContain(
+    'workers: 10 errors (6 reset, 4 refused), 20,000 answers with 4xx and 29,990 answers with 5xx among 2,000,000 requests: ',
   );
 });
 
-test('figures of a variant count responses only: failed attempts are excluded from requests/s and CPU per request', () => {
+test('failed attempts are excluded from requests/s and CPU per request', () => {
   const half = phase({
     requests: 100_000,
     rps: 10_000,
     responses: answers({ '2xx': 30_000, '4xx': 6000, '5xx': 4000 }),
-    errors: { ...phase({ requests: 1 }).errors, read: 60_000, total: 60_000 },
+    errors: readErrors(60_000),
     serverCpuSeconds: 2,
   });
   expect(of(half)).toMatchObject({
@@ -116,7 +117,7 @@ test('figures of a variant count responses only: failed attempts are excluded fr
   expect(comparisons[0]).toMatchObject({ ratio: 1, cpu: { ratio: 1 } });
 });
 
-test('a missing baseline gives a warning, unless the variant is itself a baseline', () => {
+test('a missing baseline gives a warning, unless the variant is one', () => {
   const unlimited = variant('unlimited', four({ requests: 1000 }), { against: 'workers' });
   const warned = (...others: MeasuredVariant[]) =>
     summarise(facts, [unlimited, ...others]).warnings;
@@ -143,7 +144,6 @@ const warnings = (changes: Partial<Phase>) =>
   ]).warnings;
 
 test('an open model warns about late sends', () => {
-  // p99 of the latency is 3 ms.
   expect(warnings({ sendDelayMs: latency(0.2, 0.74, 3) })).toEqual([]);
   expect(warnings({ sendDelayMs: latency(0.2, 0.76, 3) })).toEqual([
     expect.stringMatching(/^workers: .* left 760 µs late or more, .*\(p99 3\.00 ms\)/),
@@ -161,7 +161,6 @@ test('an open model warns about late sends', () => {
 });
 
 test('a p99 of which the generator is half is said to be its own', () => {
-  // p99 of the latency is 3 ms.
   const lateBy = (p99: number, count: number) =>
     warnings({ readDelayMs: latency(0.01, p99, 3, { histogram: [[p99, count]] }) });
   expect(lateBy(1.4, 1000)).toEqual([]);
@@ -246,7 +245,7 @@ test('different TLS parameters give one warning; plain HTTP is ignored', () => {
   ).toEqual([]);
 });
 
-test('streams beyond the limit of the server give one warning with both numbers', () => {
+test("streams beyond the server's limit give a warning with both numbers", () => {
   const limited = (...limits: (number | null)[]) =>
     summarise(
       facts,
@@ -283,16 +282,15 @@ const warningsWith = (included: string, ...variants: MeasuredVariant[]) =>
   summarise(facts, variants).warnings.filter((text) => text.includes(included));
 
 test('equal notes of several variants are merged', () => {
-  const of = (name: string, gain: number) =>
-    variant(name, [
-      phase({
-        requests: 1000,
-        continuous: { ...continuousEnd, warmupSeconds: gain, gain },
-      }),
-    ]);
+  const of = (name: string, gain: number) => {
+    const continuous = { ...continuousEnd, warmupSeconds: gain, gain };
+    return variant(name, [phase({ requests: 1000, continuous })]);
+  };
   const all = [of('a', 2), of('b', 1), of('c', 1.5)];
   expect(warningsWith('still got faster', ...all)).toEqual([
-    'a and c still got faster under load: warm-ups took up to 2.0 s, in which requests/s rose to up to 2.0 times (--warmup 0 measures them cold)',
+    expect.stringMatching(
+      /^a and c still .*: warm-ups took up to 2\.0 s, in which requests\/s rose to up to 2\.0 times \(.* measures them cold\)$/,
+    ),
   ]);
 });
 
@@ -311,11 +309,11 @@ test('a server that stalled is named with the rounds', () => {
     const phases = gapsMs.map((longestGapMs) => phase({ requests: 1000, longestGapMs }));
     return warningsWith('stalled', variant('workers', phases));
   };
-  expect([still(1250, 1250), still(1300, 5, 3200, 5)]).toEqual([
-    [],
-    [
-      'workers stalled for up to 3.20 s in rounds 1 and 3, and nothing else is known to have: look at its log and its backend',
-    ],
+  expect(still(1250, 1250)).toEqual([]);
+  expect(still(1300, 5, 3200, 5)).toEqual([
+    expect.stringMatching(
+      /^workers stalled for up to 3\.20 s in rounds 1 and 3, and nothing else /,
+    ),
   ]);
 });
 
@@ -327,16 +325,12 @@ test('a warm-up that took long or had a large effect is reported', () => {
     return warningsWith('still got faster', variant('workers', phases));
   };
   // A single part; a short warm-up; fewer than half of the rounds.
-  expect([warmed([9, 1]), warmed([2.9, 1.1]), warmed([9, 2], [1, 1], [1, 1])]).toEqual([
-    [],
-    [],
-    [],
-  ]);
-  expect([warmed([6.4, 2.3], [6.4, 2.5], [1, 1]), warmed([3, 1.1])]).toEqual([
-    [
-      'workers still got faster under load: a warm-up took 6.4 s, in which requests/s rose to 2.4 times (--warmup 0 measures it cold)',
-    ],
-    ['workers still got faster under load: a warm-up took 3.0 s (--warmup 0 measures it cold)'],
+  for (const none of [warmed([9, 1]), warmed([2.9, 1.1]), warmed([9, 2], [1, 1], [1, 1])])
+    expect(none).toEqual([]);
+  const lines = [warmed([6.4, 2.3], [6.4, 2.5], [1, 1]), warmed([3, 1.1])].flat();
+  expect(lines.map((line) => line.replace('workers still got faster under load: ', ''))).toEqual([
+    'a warm-up took 6.4 s, in which requests/s rose to 2.4 times (--warmup 0 measures it cold)',
+    'a warm-up took 3.0 s (--warmup 0 measures it cold)',
   ]);
 });
 
@@ -351,9 +345,7 @@ test('sides with responses too slow for turns are named', () => {
     expect.stringMatching(/^b: answers take so long that the sides were loaded one after/),
   ]);
   // A short load also has a single turn.
-  expect([
-    named(inTurns('a', 1, false), inTurns('b', 1, false)),
-    named(inTurns('a', 8, false), inTurns('b', 8, true)),
-    named(variant('a', [phase({ requests: 10, turns: null })])),
-  ]).toEqual([[], [], []]);
+  expect(named(inTurns('a', 1, false), inTurns('b', 1, false))).toEqual([]);
+  expect(named(inTurns('a', 8, false), inTurns('b', 8, true))).toEqual([]);
+  expect(named(variant('a', [phase({ requests: 10, turns: null })]))).toEqual([]);
 });

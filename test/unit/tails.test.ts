@@ -8,7 +8,6 @@ import { facts } from '../fixtures/result.ts';
 
 const load = { protocol: 'h2', threads: 1, rate: 1000 } as const;
 
-/** A side with this many slow responses (100 ms) among 1,000 per round; the others take 1 ms. */
 const withSlow = (name: string, slow: readonly number[]) =>
   variant(
     name,
@@ -29,7 +28,7 @@ const linesOf = (slow: readonly number[]) => {
   return tailLines(summarise(facts, sides, {}) as unknown as Result);
 };
 
-test('if p99 jumps between rounds, the shares of slow responses are reported', () => {
+test('if p99 jumps between rounds, shares of slow responses are reported', () => {
   expect(linesOf([12, 8, 9, 15])).toEqual([
     "By round p99 leaps between 1.00 ms and 100.00 ms, so its ratio is chance: more than 10.00 ms took 1.0 % of a's responses, and 1.1 % of b's.",
   ]);

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { MeasuredVariant } from '../../lib/analysis/verdict.ts';
-import type { Comparison } from '../../lib/result/result.ts';
+import type { Comparison, Phase } from '../../lib/result/result.ts';
 import { comparisonOf, second, variant } from '../fixtures/comparison.ts';
 import { latency } from '../fixtures/phase.ts';
 
@@ -54,7 +54,7 @@ test('at a rate, p99 is the main metric, with a second verdict on p50', () => {
   ).toBeCloseTo(4.176535 / 3.182446, 5);
 });
 
-test('if a page is loaded with all of its files, the median page time is the metric', () => {
+test('if pages are loaded with their files, the median page time is the metric', () => {
   const pages = (streams: number) =>
     ({ load: { protocol: 'h2', threads: 1, streams, together: true } }) as const;
   const both = [timed('a', p50, p99, pages(10)), timed('b', times(1), p99, pages(10))];
@@ -106,12 +106,18 @@ test('meaningless latency has no verdict', () => {
       [4, 99],
     ],
   });
-  const short = variant(
-    'b',
-    times(1).map(() => second(999, 0.1, 0.1, { latencyMs: few })),
-    { load },
-  );
-  expect(comparisonOf([base, short])).toMatchObject({
+  const ofB = (requests: number, changes: Partial<Phase>) =>
+    comparisonOf([
+      base,
+      variant(
+        'b',
+        times(1).map((ms) =>
+          second(requests, 0.1, 0.1, { latencyMs: latency(1, ms, 50), ...changes }),
+        ),
+        { load },
+      ),
+    ]);
+  expect(ofB(999, { latencyMs: few })).toMatchObject({
     verdict: 'none',
     ratio: 0,
     why: expect.stringMatching(/^p99 needs 1,000 responses in each round: /),
@@ -123,31 +129,12 @@ test('meaningless latency has no verdict', () => {
     verdict: 'none',
     why: expect.stringMatching(/^only one of the loads sets requests\/s: /),
   });
-  const behind = variant(
-    'b',
-    times(1).map((ms) =>
-      second(700, 0.1, 0.1, { rps: 700, unsent: 300, latencyMs: latency(1, ms, 50) }),
-    ),
-    { load },
-  );
-  expect(comparisonOf([base, behind])).toMatchObject({
+  const why = 'b did not come to its rate';
+  expect(ofB(700, { rps: 700, unsent: 300 })).toMatchObject({ verdict: 'none', why });
+  const queueGrowth = { perSecond: 300, standardError: 1 };
+  expect(ofB(1000, { rps: 700, queueGrowth })).toMatchObject({
     verdict: 'none',
-    why: 'b did not come to its rate',
-  });
-  const endless = variant(
-    'b',
-    times(1).map((ms) =>
-      second(1000, 0.1, 0.1, {
-        rps: 700,
-        queueGrowth: { perSecond: 300, standardError: 1 },
-        latencyMs: latency(1, ms, 50),
-      }),
-    ),
-    { load },
-  );
-  expect(comparisonOf([base, endless])).toMatchObject({
-    verdict: 'none',
-    why: 'b did not come to its rate',
+    why,
     ratio: 0,
     latency: { p50: null, p99: null },
   });

@@ -13,7 +13,7 @@ import { summarise } from '../../lib/report/summarise.ts';
 import { limitLines } from '../../lib/report/sentences.ts';
 import type { Comparison, Phase, Verdict } from '../../lib/result/result.ts';
 import { a, compare, comparisonOf, rounds, second, variant } from '../fixtures/comparison.ts';
-import { answers, pageFigures } from '../fixtures/phase.ts';
+import { answers, pageFigures, quiet } from '../fixtures/phase.ts';
 import { facts, renumbered, result } from '../fixtures/result.ts';
 
 const few = (all: MeasuredVariant, count = 3): MeasuredVariant => ({
@@ -50,7 +50,7 @@ test.each([
   },
 );
 
-test('the interval for "same" is the 90 % interval of two one-sided tests, with the same division of α', () => {
+test('the interval for "same" is that of two one-sided tests', () => {
   // t(3, 0.95) is 2.353363 and t(3, 0.975) is 3.182446, t(3, 0.9875) 4.176535.
   const rounds = withInterval(0, (3.182446 / 2.353363) * 0.999 * limit, 0.05);
   expect(verdictOf(rounds, 0.05, 0.01)).toBe('same');
@@ -59,7 +59,7 @@ test('the interval for "same" is the 90 % interval of two one-sided tests, with 
   expect(verdictOf(ofTwo, 0.02, 0.01)).toBe('inconclusive');
 });
 
-test('the rules of a run state the tolerance of "same", also as text', () => {
+test('the tolerance of "same" is that of the run, also as text', () => {
   const b = variant('b', rounds([1020, 1031, 1009, 1021]));
   expect(comparisonOf([a, b])).toMatchObject({
     verdict: 'faster',
@@ -76,12 +76,11 @@ test('the rules of a run state the tolerance of "same", also as text', () => {
   ).toBe('inconclusive');
 });
 
-test('the rules of a run divide α by the comparisons of the run and the looks', () => {
+test('α is divided by the comparisons of the run and the looks', () => {
   const [c, d] = [
     variant('c', rounds([1000, 1000, 1000, 1000])),
     variant('d', rounds([1010, 1000, 1000, 1005]), { against: 'c' }),
   ];
-  /** The quantile of t(3) behind the interval. */
   const byRps = (
     of: MeasuredVariant[],
     run: Partial<RunFacts> = {},
@@ -90,7 +89,6 @@ test('the rules of a run divide α by the comparisons of the run and the looks',
   const t = (...of: Parameters<typeof byRps>) => (3.182446 * byRps(...of)) / byRps([a, b]);
   // At 0.9875, 1 − 0.05 / 6 and 1 − 0.05 / 12.
   expect(t([a, b, c])).toBeCloseTo(4.176535, 4);
-  // d has a different baseline, but is in the same run.
   expect(t([a, b, c, d])).toBeCloseTo(4.856656, 4);
   const alsoCompare = [{ variant: 'c', against: 'b' }];
   expect(t([a, b, c], {}, { alsoCompare })).toBeCloseTo(4.856656, 4);
@@ -100,7 +98,7 @@ test('the rules of a run divide α by the comparisons of the run and the looks',
   expect(t([a, b, c], { looks: usualLooks })).toBeCloseTo(9.705008, 4);
 });
 
-test('if both servers are at their limit, CPU per request is judged too, with a share of α', () => {
+test('if both servers are at their limit, CPU per request is judged too', () => {
   const t = (
     variants: MeasuredVariant[],
     run: Partial<RunFacts> = {},
@@ -145,7 +143,7 @@ test('if both servers are at their limit, CPU per request is judged too, with a 
   });
 });
 
-test('the rules of a run do not count comparisons that cannot have a verdict', () => {
+test('α is not divided by comparisons that cannot have a verdict', () => {
   const [alone] = compare([a, b]);
   const without: MeasuredVariant[] = [
     variant('same', rounds([1, 1, 1, 1]), { setup: 'a' }),
@@ -176,7 +174,7 @@ test('additional comparisons come after those of the rows', () => {
   expect(compare([a, c], { serverCores: 2 })).toMatchObject([{ verdict: 'faster' }]);
 });
 
-test('additional comparisons are dropped if a variant did not run, or a row already has them', () => {
+test('additional comparisons of what did not run, or of a row, are dropped', () => {
   expect(asked([a, b, variant('c', [])], ['c', 'b'])).toHaveLength(1);
   expect(asked([a, b], ['b', 'a'])).toEqual(compare([a, b]));
 });
@@ -196,7 +194,7 @@ test('a control is judged too, and states the noise floor', () => {
   });
 });
 
-test('a control states no noise floor with too few rounds, or without responses', () => {
+test('a control has no noise floor with too few rounds, or no responses', () => {
   expect(summarise(facts, [few(a), few(again)], { control: true })).toMatchObject({
     noiseFloor: null,
     comparisons: [{ why: 'needs 4 rounds', ratio: expect.closeTo(1, 2) }],
@@ -206,14 +204,13 @@ test('a control states no noise floor with too few rounds, or without responses'
   ).toBeNull();
 });
 
-test('a comparison lists the ratios of all rounds, and the numbers of outliers', () => {
+test('a comparison lists the ratios of all rounds, and the outliers', () => {
   const b = variant('b', rounds([1400, 1520, 1420, 3000]));
   const comparison = comparisonOf([a, b].map((each) => renumbered(each, (round) => round + 3)));
   expect(comparison.roundRatios.map((ratio) => ratio.toFixed(4)).join(' ')).toBe(
     '1.4000 1.5050 1.4343 3.0000',
   );
   expect(comparison.outliers).toEqual([7]);
-  // The outlier counts like all other rounds.
   expect(comparison.ratio).toBeCloseTo((((((1.4 * 1520) / 1010) * 1420) / 990) * 3) ** 0.25, 9);
 });
 
@@ -229,7 +226,7 @@ test('if requests/s are 0 in a round, there are no ratios', () => {
   expect(comparisonOf([variant('a', broken), b])).toMatchObject({ ratio: 0, verdict: 'none' });
 });
 
-test('an inconclusive verdict estimates the number of rounds for a decision', () => {
+test('an inconclusive verdict estimates the rounds for a decision', () => {
   const noisy = variant('b', rounds([1040, 1000, 1030, 1050]));
   expect(comparisonOf([a, noisy], { metric: 'rps' })).toMatchObject({
     verdict: 'inconclusive',
@@ -267,7 +264,7 @@ test('with a generator at its limit, requests/s are a lower bound', () => {
   expect(comparisonOf([free('a', more), held('b', usual)])).toMatchObject(none('b'));
 });
 
-test('a generator at its limit changes nothing if the server was at its limit, undecided, or a control', () => {
+test('a generator at its limit changes nothing beside a server at its limit, undecided, or in a control', () => {
   const both = using(0.97, 0.97);
   expect(comparisonOf([both('a', usual), both('b', more)]).verdict).toBe('faster');
   expect(comparisonOf([held('a', usual), held('b', [1100, 950, 1040, 1000])]).verdict).toBe(
@@ -287,7 +284,7 @@ const measured = (
 const disagreementOf = (first: MeasuredVariant, next: MeasuredVariant) =>
   comparisonOf([first, next]).disagreement;
 
-test('requests/s and CPU do not disagree if both servers had nearly the same utilisation', () => {
+test('requests/s and CPU do not disagree at nearly the same utilisation', () => {
   expect(disagreementOf(measured('a', 0.99, 0.7), measured('b', 0.99, 0.4))).toBe('');
   expect(disagreementOf(measured('a', 0.99, 0.7), measured('b', 0.945, 0.7))).toBe('');
   expect(disagreementOf(measured('a', 0.99, 0.7), measured('b', 0.93, 0.95))).not.toBe('');
@@ -300,7 +297,7 @@ test('a disagreement names the variant whose server had idle time', () => {
   expect(disagreementOf(measured('a', 0.75, 0.98), measured('b', 1, 0.7))).toMatch(/^with a /);
 });
 
-test('requests/s and CPU do not disagree if both are better, or both are worse', () => {
+test('requests/s and CPU do not disagree if both are better, or worse', () => {
   const using = (name: string, requests: number, cpuSeconds: number) =>
     variant(name, times(4, second(requests, cpuSeconds)));
   // From a real run: +14 % requests/s and −27 % CPU per request, and the reverse.
@@ -316,29 +313,21 @@ test('requests/s and CPU do not disagree if both are better, or both are worse',
   );
 });
 
-test('for servers at their limit, a disagreement is explained by the available CPU time', () => {
+test('at the limit, a disagreement is explained by the available CPU time', () => {
   const left = (name: string, serverOthersShare: number) => {
-    const noise = {
-      serverStealShare: 0,
-      generatorStealShare: 0,
-      serverOthersShare,
-      generatorOthersShare: 0,
-      loadAverage: 1,
-      serverMhz: null,
-    };
+    const noise = { ...quiet, serverOthersShare };
     return variant(name, times(4, second(1000, 0.99 - serverOthersShare, 0.7, { noise })));
   };
-  const all = [left('a', 0), left('b', 0.2)] as const;
-  expect(disagreementOf(...all)).toBe(
+  const sides = [left('a', 0), left('b', 0.2)] as const;
+  expect(disagreementOf(...sides)).toBe(
     "other programs or the host left b 20 % less of the server's CPU time than a",
   );
-  // Another line of the report on the same run.
-  expect(limitLines(result(all))).toEqual([
+  expect(limitLines(result(sides))).toEqual([
     'nginx was the limit: nginx at 99 %, the generator at 70 % of its available CPU.',
   ]);
 });
 
-test('without a verdict there is no disagreement: few rounds, failures, a rate', () => {
+test('without a verdict there is no disagreement', () => {
   expect(disagreementOf(few(measured('a', 1, 0.7)), few(measured('b', 0.5, 0.7)))).toBe('');
   expect(disagreementOf(measured('a', 1, 0.7), variant('b', times(4, failing)))).toBe('');
   const load: MeasuredVariant['load'] = { protocol: 'h2', threads: 1, rate: 1000 };
@@ -375,20 +364,20 @@ test.each([
   // A variant without a comparison.
   [known(1.5, 0.5, 'none'), []],
 ])(
-  'more rounds are needed if a comparison is undecided, or wider than 1 %% and a tenth of the effect: %#',
+  'more rounds are needed if undecided, or wider than 1 %% and a tenth of the effect: %#',
   (all, open) => {
     expect(names(all)).toEqual(open);
   },
 );
 
-test('more rounds are needed if an interval is wider than the requested precision', () => {
+test('more rounds are needed if wider than the requested precision', () => {
   expect(names(known(1.03, 0.0059, 'faster'), 0.006)).toEqual([]);
   expect(names(known(1.03, 0.0061, 'faster'), 0.006)).toEqual(['b']);
   expect(names(known(1.005, 0.0059, 'inconclusive'), 0.006)).toEqual([]);
   expect(names(known(1.5, 0.0413, 'faster'), 0.006)).toEqual([]);
 });
 
-test('more rounds are needed if a verdict depends on dependent rounds or a single round', () => {
+test('more rounds are needed if a verdict depends on one round or on dependent ones', () => {
   expect(names(of(2100, 2110, 2121, 2129, 2140, 2150))).toEqual(['b']);
   const mixed = of(2110, 2140, 2100, 2129, 2121, 2150);
   expect(names(mixed)).toEqual([]);
@@ -397,10 +386,9 @@ test('more rounds are needed if a verdict depends on dependent rounds or a singl
 });
 
 const base = variant('a', rounds([1000, 1000, 1000, 1000, 1000]));
-// Rounds of a real run.
 const hidden = variant('b', rounds([5890, 530, 530, 480, 770]));
 
-test('a round that alone hides a difference is reported, with the verdict without that round', () => {
+test('a round that alone hides a difference is reported', () => {
   const { comparisons, warnings } = summarise(facts, [base, hidden]);
   expect(comparisons[0]).toMatchObject({
     verdict: 'inconclusive',
@@ -410,7 +398,7 @@ test('a round that alone hides a difference is reported, with the verdict withou
   expect(warnings.join()).toContain('round 1 is an outlier and alone prevents a verdict: ');
 });
 
-test('a round is not reported if it changes nothing, is not the only one, or there are too few others', () => {
+test('a round is not reported if it changes nothing, is one of two, or of few', () => {
   for (const requests of [
     [1200, 1210, 1205, 1190, 1800],
     [5890, 530, 530, 480, 9000],
@@ -425,6 +413,7 @@ test('a round is not reported if it changes nothing, is not the only one, or the
   expect(comparisonOf([base, { ...hidden, setup: 'a' }]).swayedBy).toBeNull();
 });
 
+const all = (ratio: number) => [ratio, ratio, ratio, ratio];
 /** Rounds of a side with these Phase.bodyRatio; its bodies have `bytes` on average. */
 const serving = (name: string, requests: number, ratios: readonly number[], bytes = 600) =>
   variant(
@@ -435,33 +424,29 @@ const serving = (name: string, requests: number, ratios: readonly number[], byte
     }),
   );
 
-test.each<[Parameters<typeof serving>[2], Parameters<typeof serving>[2], number, string]>([
-  [[1, 1, 1, 1], [1, 1, 1, 1], 300, 'faster'],
-  [[1, 1, 1, 1], [0.96, 0.96, 0.96, 0.96], 600, 'faster'],
-  [[1, 1, 1, 1], [0.01, 0.01, 0.01, 0.01], 6, 'none'],
-  [[1.2, 1.2, 1.2, 1.2], [1, 1, 1, 1], 300, 'none'],
+test.each<[number[], number[], number, string]>([
+  [all(1), all(1), 300, 'faster'],
+  [all(1), all(0.96), 600, 'faster'],
+  [all(1), all(0.01), 6, 'none'],
+  [all(1.2), all(1), 300, 'none'],
   // One odd round.
-  [[1, 1, 1, 1], [1, 1, 1, 0.85], 590, 'faster'],
+  [all(1), [1, 1, 1, 0.85], 590, 'faster'],
   // A page that grows, of both sides.
   [[1.7, 1.8, 1.7, 1.8], [1.6, 1.6, 1.7, 1.7], 590, 'faster'],
   // A page of random length, checked at different lengths.
   [[0.8, 1.2, 1.3, 1.1], [0.7, 0.9, 0.8, 1], 610, 'faster'],
   // Both refuse their load alike.
-  [[0.01, 0.01, 0.01, 0.01], [0.01, 0.01, 0.01, 0.01], 600, 'none'],
-])(
-  'bodies under load, by those that were checked: %j and %j, with 600 and %i B, are %s',
-  (...row) => {
-    const [before, after, bytes, verdict] = row;
-    const [comparison] = compare([serving('a', 1000, before), serving('b', 2000, after, bytes)]);
-    expect(comparison).toMatchObject({ verdict });
-    if (verdict === 'none') expect(comparison?.why).toMatch(/^under load the bodies of [ab] had /);
-  },
-);
+  [all(0.01), all(0.01), 600, 'none'],
+])('bodies under load, by those checked: %j and %j, with 600 and %i B, are %s', (...row) => {
+  const [before, after, bytes, verdict] = row;
+  const [comparison] = compare([serving('a', 1000, before), serving('b', 2000, after, bytes)]);
+  expect(comparison).toMatchObject({ verdict });
+  if (verdict === 'none') expect(comparison?.why).toMatch(/^under load the bodies of [ab] had /);
+});
 
 /** A page of a mix in each round: the mean length of its bodies in bytes, and PageFigures.bodyRatio. */
 type Served = Record<string, [bytes: number, ratio?: number]>;
 
-/** Four rounds of a side with a large and a small page. */
 const servingMix = (name: string, requests: number, served: readonly Served[]) =>
   variant(
     name,
@@ -487,12 +472,7 @@ test.each<[string, Served[], Served[], string]>([
     [{ ...big, '/s': [100] }],
     'a for /s had 60 %',
   ],
-  [
-    'a page that grows, of both',
-    [{ ...big, '/s': [170, 1.7] }],
-    [{ ...big, '/s': [165, 1.6] }],
-    '',
-  ],
+  ['one that grows, of both', [{ ...big, '/s': [170, 1.7] }], [{ ...big, '/s': [165, 1.6] }], ''],
   [
     'pages that go off on different pages',
     [{ '/t': [100], '/s': [170, 1.7] }],

@@ -20,7 +20,7 @@ const side = (name: string, phases: readonly Phase[], serverShare = 0.5) => ({
 });
 const gaining = (...gains: (number | null)[]) => gains.map((gain) => halves(gain));
 
-test('a gain within windows is noticed of a side by itself, and beside another one with the same noise', () => {
+test('a gain within windows is noticed, by itself or beside a side with the same noise', () => {
   const steady = side('a', gaining(1.01, 1, 0.99, 1));
   const gains = side('b', gaining(1.05, 1.04, 1.06, 1.05));
   expect(gainsWithin([steady, gains])).toEqual([
@@ -43,7 +43,7 @@ test('a gain within windows is noticed of a side by itself, and beside another o
   expect(gainsWithin([noisy('a', 1.05), noisy('b', 1.05)])).toEqual([]);
 });
 
-test('beside other programs a gain is noticed by CPU time, if the server was the limit', () => {
+test('beside other programs a gain is noticed by CPU time', () => {
   const noise = [1.3, 0.7, 1.2, 0.8];
   const cheaper = noise.map((gain, round) => halves(gain, { cpuGain: 1.05 + round / 1000 }));
   expect(gainsWithin([side('b', cheaper, 0.95)])).toMatchObject([{ name: 'b', metric: 'cpu' }]);
@@ -52,7 +52,7 @@ test('beside other programs a gain is noticed by CPU time, if the server was the
   expect(gainsWithin([side('b', both, 0.95)])).toMatchObject([{ metric: 'rps' }]);
 });
 
-test('a small gain is no note, nor one that is not known or not of a warm server', () => {
+test('a small gain is no note, nor one unknown or of no warm server', () => {
   const gains = [1.05, 1.04, 1.06, 1.05];
   const cold = { ...continuousEnd, apart: true as const };
   for (const phases of [
@@ -83,7 +83,7 @@ function noted(share: number, rounds: number, seed: number): number {
   });
 }
 
-test('a server that gets 10 % faster within its windows gets a note, and a steady one does not', () => {
+test('a server that gets 10 % faster within windows gets a note, and a steady one none', () => {
   expect(noted(0.1, 10, 1)).toBeGreaterThan(0.9);
   for (const { rounds } of usualLooks) expect(noted(0, rounds, 2)).toBeLessThan(0.02);
 });
