@@ -26,10 +26,9 @@ export function livingFolder(pid: string, proc = '/proc'): string {
 
 /** Inodes of a process's open sockets. @param proc the mount point of the proc file system */
 export function socketsOf(pid: string | number, proc = '/proc'): string[] {
-  const isOpenIn = (folder: string) =>
-    namesIn(`${folder}/fd`).map((name) => `${folder}/fd/${name}`);
-  const first = isOpenIn(`${proc}/${pid}`);
-  const files = first.length > 0 ? first : isOpenIn(livingFolder(String(pid), proc));
+  const openIn = (folder: string) => namesIn(`${folder}/fd`).map((name) => `${folder}/fd/${name}`);
+  const first = openIn(`${proc}/${pid}`);
+  const files = first.length > 0 ? first : openIn(livingFolder(String(pid), proc));
   return files.flatMap((file) => /^socket:\[(\d+)\]$/.exec(linkOf(file))?.[1] ?? []);
 }
 

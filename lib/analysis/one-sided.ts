@@ -146,24 +146,24 @@ const ownJobs = 0.2;
 
 /** How far waits of both sides may move CPU time per request, if one of them has jobs of its own; undefined for short or unknown waits. */
 export function starvedAlike(baseline: Measured, variant: Measured): OneSided | undefined {
-  const sides = [baseline, variant].map((side) => ({ side, share: mean(byRound(side, ofWaits)) }));
-  const [most, least] = sides.toSorted((a, b) => b.share - a.share) as [Waiting, Waiting];
-  if (!(most.share >= tooMuchIfUnlike && least.share >= 0)) return undefined;
-  const left = Math.max(leastLeft, 1 - most.share - ownJobs);
+  const [waits, otherWaits] = [baseline, variant].map((side) => byRound(side, ofWaits)) as [
+    number[],
+    number[],
+  ];
+  if (waits.length < minimumRounds || otherWaits.length < minimumRounds) return undefined;
+  const [share, otherShare] = [mean(waits), mean(otherWaits)];
+  if (share < otherShare) return starvedAlike(variant, baseline);
+  if (share < tooMuchIfUnlike) return undefined;
+  const left = Math.max(leastLeft, 1 - share - ownJobs);
   return {
     kind: 'starved',
-    name: most.side.name,
-    other: least.side.name,
-    share: most.share,
-    otherShare: least.share,
+    name: baseline.name,
+    other: variant.name,
+    share,
+    otherShare,
     unlike: 'jobs',
-    moves: Math.log(((1 - most.share) * (1 - ownJobs)) / left),
+    moves: Math.log(((1 - share) * (1 - ownJobs)) / left),
   };
-}
-
-interface Waiting {
-  side: Measured;
-  share: number;
 }
 
 type ShareOf = (phase: Phase) => number | undefined;

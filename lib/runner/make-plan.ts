@@ -364,13 +364,14 @@ export function coldNotes({ variants }: Pick<PlanDraft, 'variants'>): string[] {
   return [warning.withoutWarmup(enumeration(cold.map(({ variant }) => variant.name)))];
 }
 
-/** Which servers may starve without a word: whether a command waits for a backend or for its cores is told by ss. */
+/** Which servers may starve without a word: only ss tells whether a command waits for a backend or for its cores. */
 export function unseenWaitsNotes(
   { variants, cores }: Pick<PlanDraft, 'variants' | 'cores'>,
   hasSs = helperIfThere('ss') !== undefined,
 ): string[] {
   const commands = variants.filter(({ variant }) => variant.server.name === 'command');
-  if (hasSs || commands.length === 0 || sharesCores(cores)) return [];
+  const areUnknown = sharesCores(cores) || cores.serverHost !== undefined;
+  if (hasSs || areUnknown || commands.length === 0) return [];
   return [warning.withoutSs(enumeration(commands.map(({ variant }) => variant.name)))];
 }
 

@@ -2,6 +2,7 @@
 import { coldCosts } from '../analysis/continuous.ts';
 import { hasPaused, serverCpuSecondsPerResponse } from '../analysis/phases.ts';
 import { median, total } from '../analysis/statistics.ts';
+import { present } from '../present.ts';
 import type { Phase } from '../result/result.ts';
 import { isAtRate, type Load } from '../scenario/load.ts';
 import type { ServerSpec } from '../scenario/model.ts';
@@ -81,8 +82,8 @@ export function withCoarseWarmup(group: Group, rps: Readonly<Record<string, numb
     .map(Math.log)
     .filter(Number.isFinite)
     .toSorted((a, b) => a - b);
-  const differences = logs.slice(1).map((log, place) => log - (logs[place] as number));
   if (logs.length < Math.max(2, group.sides.length)) return group;
+  const differences = logs.slice(1).map((log, place) => log - (logs[place] as number));
   const warmupGain = Math.expm1(gainPart * Math.min(...differences));
   if (warmupGain <= leastGain) return group;
   const sides = group.sides.map((side) => ({ ...side, load: { ...side.load, warmupGain } }));
@@ -165,7 +166,9 @@ export function goingOn(stages: readonly Stage[], { sides }: Group): Stage[] {
     const { load } = sides[side] as PlannedVariant;
     const { servedSeconds = 0, planned } = stage;
     const warmupSeconds = Math.max(planned.load.warmupSeconds, load.warmupSeconds - servedSeconds);
-    return { ...stage, planned: { ...planned, load: { ...load, warmupSeconds } } };
+    const { warmupLimitSeconds } = planned.load;
+    const going = { ...load, ...present({ warmupLimitSeconds }), warmupSeconds };
+    return { ...stage, planned: { ...planned, load: going } };
   });
 }
 

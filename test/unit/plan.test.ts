@@ -291,13 +291,16 @@ test.each([
 
 test('a server that goes on has the rest of its longer warm-up', () => {
   const [planned, ...others] = planOf().variants as [PlannedVariant];
-  const stage = { planned, servedSeconds: 3 } as unknown as Stage;
-  const secondsOf = (warmupSeconds: number) => {
+  // A config's server stays one that is warm at once.
+  const load = { ...planned.load, warmupLimitSeconds: 0 };
+  const stage = { planned: { ...planned, load }, servedSeconds: 3 } as unknown as Stage;
+  const nextLoad = (warmupSeconds: number) => {
     const longer = { ...planned, load: { ...planned.load, warmupSeconds } };
     const [next] = goingOn([stage], { sides: [longer, ...others] });
-    return next?.planned.load.warmupSeconds;
+    return next?.planned.load;
   };
-  expect([secondsOf(8), secondsOf(3)]).toEqual([5, planned.load.warmupSeconds]);
+  expect(nextLoad(8)).toMatchObject({ warmupSeconds: 5, warmupLimitSeconds: 0 });
+  expect(nextLoad(3)?.warmupSeconds).toBe(load.warmupSeconds);
 });
 
 test.each<[string, Partial<Cores>, boolean]>([

@@ -23,7 +23,7 @@ export function isAsked(flags: ReadonlyMap<string, string>): boolean {
   return !serverMetricNames.some((metric) => metric === flags.get('metric'));
 }
 
-interface Looked {
+interface AskedLook {
   /** Those that are looked at. */
   sides: readonly PlannedVariant[];
   asksWhy: boolean;
@@ -34,7 +34,10 @@ interface Looked {
 }
 
 /** Returns what the look takes, in seconds, by side: secondsOf is the load that is held against the rounds, 0 for none; takes is all of it. */
-export function lengthOfLook(plan: PlanDraft, { sides, asksWhy, tookSeconds, isJudged }: Looked) {
+export function lengthOfLook(
+  plan: PlanDraft,
+  { sides, asksWhy, tookSeconds, isJudged }: AskedLook,
+) {
   const forCauses = overheadSeconds.withPerf + perfLoadSeconds.counted;
   const overhead = overheadSeconds.alone + (asksWhy ? forCauses : 0);
   // The loads of all sides take half as long as the rounds did at most, and no longer than --max-time leaves.
