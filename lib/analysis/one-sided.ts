@@ -146,10 +146,7 @@ const ownJobs = 0.2;
 
 /** How far waits of both sides may move CPU time per request, if one of them has jobs of its own; undefined for short or unknown waits. */
 export function starvedAlike(baseline: Measured, variant: Measured): OneSided | undefined {
-  const [waits, otherWaits] = [baseline, variant].map((side) => byRound(side, ofWaits)) as [
-    number[],
-    number[],
-  ];
+  const [waits, otherWaits] = [byRound(baseline, ofWaits), byRound(variant, ofWaits)];
   if (waits.length < minimumRounds || otherWaits.length < minimumRounds) return undefined;
   const [share, otherShare] = [mean(waits), mean(otherWaits)];
   if (share < otherShare) return starvedAlike(variant, baseline);

@@ -25,15 +25,7 @@ import {
   type Stage,
   type VariantRound,
 } from './plan.ts';
-import {
-  pausingIn,
-  warmCosts,
-  withCoarseWarmup,
-  withKnownWarmup,
-  withRandomWarmup,
-  withSharedWarmup,
-  withWarmups,
-} from './warmups.ts';
+import { warmCosts, withRoundsWarmups, withWarmups } from './warmups.ts';
 import { expectedRounds, nextLook, roundsToLook, secondsPerRound } from './times.ts';
 import { reasonOfTime, timeText, TimeLeft } from './time-left.ts';
 import { Interrupted } from '../signals.ts';
@@ -337,13 +329,8 @@ class Rounds {
       secondsPerRound({ ...this.#plan, groups: this.#groups }),
       this.#elapsedSeconds(),
     );
-    const pausing = pausingIn(this.#kept);
-    const groups = this.#groups.map((planned) => {
-      const known = withKnownWarmup(planned, this.#kept);
-      const group = withRandomWarmup(known, pausing, `${this.#plan.run} ${attempt.round}`);
-      const coarse = withCoarseWarmup(group, this.#lastRps);
-      return withSharedWarmup(coarse, this.#kept.at(-1)?.outcomes);
-    });
+    const seen = { kept: this.#kept, rps: this.#lastRps };
+    const groups = withRoundsWarmups(this.#groups, seen, `${this.#plan.run} ${attempt.round}`);
     for (const [index, group] of orderOfRound(groups, place, this.#plan.run).entries()) {
       const onLoad = (rps: number | null) => {
         this.#announceTime(place);

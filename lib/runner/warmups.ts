@@ -16,6 +16,23 @@ const coresAtLimit = 0.5;
 /** Longer pauses between a server's stalls would take too long to wait for. */
 const longestExtraSeconds = 2;
 
+/** What earlier rounds of the run have shown. */
+interface Seen {
+  kept: readonly KeptRound[];
+  /** Requests/s of all sides in the last try at a round. */
+  rps: Readonly<Record<string, number>>;
+}
+
+/** The groups of a round, with its warm-ups. @param seed of the round */
+export function withRoundsWarmups(groups: readonly Group[], seen: Seen, seed: string): Group[] {
+  const pausing = pausingIn(seen.kept);
+  return groups.map((planned) => {
+    const known = withKnownWarmup(planned, seen.kept);
+    const coarse = withCoarseWarmup(withRandomWarmup(known, pausing, seed), seen.rps);
+    return withSharedWarmup(coarse, seen.kept.at(-1)?.outcomes);
+  });
+}
+
 /**
  * The load of a server that has started: that of a config without backends answers the first requests as fast as later ones, so its warm-up
  * does not go on. Only noise would make it seem to get faster.
@@ -70,11 +87,9 @@ export function withSharedWarmup(group: Group, last: KeptRound['outcomes'] | und
  * interval may be twice as wide (exactPart in lib/analysis/verdict.ts).
  */
 const gainPart = 0.05;
-/** What the engine tolerates anyway: leastGain in xk6-loadgen/engine/warmup.go. */
-const leastGain = 0.03;
 
 /**
- * The group of a round: where sides differ much, their warm-ups may end while they still get a little faster.
+ * The group of a round: where sides differ much, their warm-ups may end while they still get a little faster. The engine tolerates 3 % anyway.
  * @param rps requests/s of all sides in the last try at a round; of fewer: not known
  */
 export function withCoarseWarmup(group: Group, rps: Readonly<Record<string, number>>): Group {
@@ -85,7 +100,6 @@ export function withCoarseWarmup(group: Group, rps: Readonly<Record<string, numb
   if (logs.length < Math.max(2, group.sides.length)) return group;
   const differences = logs.slice(1).map((log, place) => log - (logs[place] as number));
   const warmupGain = Math.expm1(gainPart * Math.min(...differences));
-  if (warmupGain <= leastGain) return group;
   const sides = group.sides.map((side) => ({ ...side, load: { ...side.load, warmupGain } }));
   return { ...group, sides };
 }
@@ -152,10 +166,11 @@ export function longerWarmup(
   const hadSeconds = servedSeconds + warmupSeconds;
   const most = load.warmupLimitSeconds ?? 0;
   if (costs === undefined || hadSeconds >= most) return undefined;
-  // One that costs far less shows that those were cold.
-  const isAsWarm =
-    costs.after <= asWarm * (warmCost ?? 0) && asWarm * costs.after >= (warmCost ?? 0);
-  if (isAsWarm) return undefined;
+  if (warmCost !== undefined) {
+    const ratio = costs.after / warmCost;
+    // One that costs far less shows that those were cold.
+    if (ratio <= asWarm && ratio >= 1 / asWarm) return undefined;
+  }
   if (phases[0]?.turns?.waits === true && rps * costs.before < 1e6 * coresAtLimit) return undefined;
   return { ...costs, hadSeconds, seconds: Math.min(most, timesLonger * hadSeconds) };
 }

@@ -1,6 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import {
+  chownSync,
   existsSync,
   mkdirSync,
   readdirSync,
@@ -12,8 +13,10 @@ import {
 import { join } from 'node:path';
 import { beforeAll, expect, test } from 'vitest';
 import { hasCertificate, machineCertificate } from '../../lib/servers/certificate.ts';
+import { projectRoot } from '../../lib/setup/paths.ts';
 import { ensureTools } from '../../lib/setup/tools.ts';
 import { realPath, script, testMachine, type TestMachine } from '../fixtures/machine.ts';
+import { newFolder } from '../fixtures/new-folder.ts';
 import { refusalOf } from '../fixtures/refused.ts';
 
 const never = new AbortController().signal;
@@ -26,6 +29,26 @@ const machineWith = (...commands: string[]) => testMachine({ commands: ['flock',
 const daysLeft = (pem: string | Buffer) =>
   (Date.parse(new X509Certificate(pem).validTo) - Date.now()) / (24 * 3600 * 1000);
 const folderOf = (machine: TestMachine) => join(machine.bakeoffFolder, 'tls');
+
+test.runIf(process.getuid?.() === 0)("what root makes under sudo is the caller's", () => {
+  const home = newFolder();
+  chownSync(home, 65533, 65533);
+  const folder = join(home, 'tls');
+  const owners = () => readdirSync(folder).map((name) => statSync(join(folder, name)).uid);
+  const makes = `import { machineCertificate } from './lib/servers/certificate.ts';
+    await machineCertificate(new AbortController().signal);`;
+  const makeIt = () =>
+    execFileSync(process.execPath, ['--import', 'tsx', '--input-type=module', '-e', makes], {
+      cwd: projectRoot,
+      env: { ...process.env, SUDO_UID: '65533', SUDO_GID: '65533', BAKEOFF_HOME: home },
+    });
+  makeIt();
+  expect(owners()).toEqual([65533, 65533]);
+  // As an earlier version left it.
+  chownSync(join(folder, 'localhost.pem'), 0, 0);
+  makeIt();
+  expect(owners()).toEqual([65533, 65533]);
+});
 
 test('it is created once: RSA 2048, for this machine, readable only by the owner', async () => {
   const machine = machineWith('openssl');

@@ -8,8 +8,8 @@ import { messageOf, UserError } from '../../errors.ts';
 import { linkOf, makeFolder, makePrivateFolder, namesIn, textOf } from '../../files.ts';
 import { holder, lockFile, writeHolder } from '../../machine/locks.ts';
 import {
-  giveToCaller,
   continueWhenOrphaned,
+  leaveToCaller,
   pin,
   startLogged,
   weighSession,
@@ -273,7 +273,7 @@ async function startInfluxd(
   writeFileSync(configFile, influxdConfig(folder, address, bySocket));
   // Who starts an influxd in this folder too.
   const caller = callerOwning(folder);
-  if (caller !== undefined) await giveToCaller(folder);
+  await leaveToCaller(folder);
   // INFLUXDB_… variables would override the config file.
   const env = withoutVariables(process.env, 'INFLUXDB_');
   const args = ['run', '-config', configFile];
