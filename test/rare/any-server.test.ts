@@ -1,15 +1,20 @@
 // The installed servers of examples/any-server, with the commands in its README.
 import { execFileSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { chmodSync, cpSync, readFileSync } from 'node:fs';
 import { basename, delimiter, dirname, join } from 'node:path';
 import { beforeAll, expect, test } from 'vitest';
 import { findGo } from '../../lib/setup/k6.ts';
 import { find, thisMachine } from '../../lib/setup/machine.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
+import { sharedFolder } from '../fixtures/new-folder.ts';
 import { stillRunning } from '../fixtures/processes.ts';
 import { newOut, startCommand, startedOf, useHome, wholeResult } from '../scenario-run.ts';
 
-const folder = join(projectRoot, 'examples/any-server');
+const shipped = join(projectRoot, 'examples/any-server');
+// Apache reads the page as another user, who may not enter the checkout where that is in root's home.
+const folder = sharedFolder();
+cpSync(shipped, folder, { recursive: true });
+chmodSync(folder, 0o755);
 const sides = [...readFileSync(join(folder, 'README.md'), 'utf8').matchAll(/^ {2}'(.+)'/gm)].map(
   ([, side]) => side as string,
 );
