@@ -10,12 +10,11 @@ import { readArguments } from '../../cli/arguments.ts';
 import { loadPlanFor } from '../../runner/k6-plan.ts';
 import { compileScript } from '../../runner/k6.ts';
 import { fewAnswersLines, fewRoundsLines, type PlanOptions } from '../../runner/make-plan.ts';
-import type { Group, Plan } from '../../runner/plan.ts';
+import { drawnBy, type Group, type Plan } from '../../runner/plan.ts';
 import { estimatedSeconds } from '../../runner/times.ts';
 import { findScenario } from '../../cli/find-scenario.ts';
 import type { Scenario, Within } from '../../scenario/model.ts';
 import { readRates, readWithin, search } from './feature.ts';
-import { searchStarts } from './search.ts';
 
 const cached = await findScenario('nginx-open-file-cache');
 const atRate = await findScenario('h2o-vs-nginx-h2-rate');
@@ -89,10 +88,13 @@ test('a plan searches within the limit of the flag or the scenario', () => {
   const names = plan.variants.map(({ variant }) => variant.name);
   const known = new Map(names.map((name, index) => [name, [1000 * (index + 3)]]));
   const { steps, phases } = loadPlanFor(plan, plan.groups[0] as Group, 3, targets, known);
-  const from = searchStarts(names, known, 'run 3');
-  expect(new Set(from.map(({ least }) => least)).size).toBe(2);
-  expect(from[0]?.rate).toBeLessThan(3000);
-  expect(steps).toEqual({ within, from, expected: [{}, {}], stepSeconds: 0.5 });
+  expect(steps).toEqual({
+    within,
+    known: [expect.closeTo(3000), expect.closeTo(4000)],
+    drawn: drawnBy('run 3'),
+    expected: [{}, {}],
+    stepSeconds: 0.5,
+  });
   expect(phases).toMatchObject([
     { sides: [{ duration: '500ms', warmup: '100ms', cpuOf: [7] }, { duration: '500ms' }] },
   ]);

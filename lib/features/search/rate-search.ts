@@ -9,8 +9,10 @@ import { isHopeless, isKept, rateEnd, type RateEnd } from './kept.ts';
 /** What the script gets: a search for the highest rate at which each side keeps a limit. */
 export interface SearchPlan {
   within: Within;
-  /** Start of each side's search. */
-  from: readonly SearchStart[];
+  /** What each side's search begins beneath: the rate that it found in earlier rounds; null if it found none. */
+  known: readonly (number | null)[];
+  /** From 0 to 1: how far beneath, so that rounds begin at other rates. */
+  drawn: number;
   /** The expected class of answers of each side. */
   expected: readonly Pick<Phase, 'expected'>[];
   /** The shortest step. At a low rate it lasts as long as its percentile needs. */
@@ -45,6 +47,33 @@ const widestFactor = 2;
 
 /** Factors down from a broken rate to the next; then the lowest rate at once, since steps take longer at lower rates. */
 const strides = [1.2, 1.44];
+
+/**
+ * A search begins below the lowest known rate, by a factor that varies by round. `least` is the lowest rate to try, as a share of the
+ * side's own rate.
+ */
+const beneath = { from: 0.6, to: 0.85, factor: 1.2, least: 0.25 };
+
+/**
+ * Returns the start of each side's search: the same rate for all, below all limits. If pauses blur the limit, a search ends near its
+ * start. With a start at the side's earlier rate, a bad round would affect later rounds.
+ * @param measure responses per second of each side without a rate, for a round before which nothing is known
+ */
+export function searchStarts(
+  { known, drawn }: Pick<SearchPlan, 'known' | 'drawn'>,
+  measure: () => readonly number[],
+): SearchStart[] {
+  const below = beneath.from + drawn * (beneath.to - beneath.from);
+  const { factor } = beneath;
+  const rates = known.filter((rate) => rate !== null);
+  if (rates.length < known.length) {
+    const rate = below * Math.min(...measure());
+    // A limit may be far below what a side can do.
+    return known.map(() => ({ rate, factor, least: lowestRate }));
+  }
+  const rate = below * Math.min(...rates);
+  return rates.map((own) => ({ rate, factor, least: beneath.least * own }));
+}
 
 /** A side's search for the rate that half of the steps keep: Dixon & Mood's staircase method (J. Am. Stat. Assoc. 43, 1948). */
 export class RateSearch {

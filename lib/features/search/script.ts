@@ -1,10 +1,11 @@
 // The k6 script of a search, in place of lib/k6/main.ts: repeats the load plan's phase, each time at the rates to try.
 import loadgen from 'k6/x/loadgen';
 import { responsesNeeded } from '../../analysis/latency.ts';
+import { roundRps, successRatioOf } from '../../analysis/phases.ts';
 import { phases, plan, runGivenPlan, tell } from '../../k6/given-plan.ts';
 import { phaseBeginsLine, type AlternateOptions, type SideOptions } from '../../k6/load-plan.ts';
 import type { LoadResult } from '../../result/load-result.ts';
-import { mostSteps, searchSides, type SearchPlan } from './rate-search.ts';
+import { mostSteps, searchSides, searchStarts, type SearchPlan } from './rate-search.ts';
 
 export { options } from '../../k6/given-plan.ts';
 
@@ -15,11 +16,20 @@ if (plan.steps === undefined)
   throw new Error(
     'this load plan has no steps to search in: run it with the script.js of its own run',
   );
-const { within, from, expected, stepSeconds } = plan.steps as SearchPlan;
+const { within, expected, stepSeconds, ...begin } = plan.steps as SearchPlan;
 const phase = phases[0] as AlternateOptions;
 
 export default function makeLoad(): void {
-  runGivenPlan(() => searchSides(from, within, loadStep, tell));
+  runGivenPlan(() => searchSides(searchStarts(begin, loadFully), within, loadStep, tell));
+}
+
+/** Loads the sides without a rate, and returns the good responses per second of each. They are in no sample. */
+function loadFully(): number[] {
+  const results = loadgen.alternate({ ...phase, samples: false });
+  return results.map((result, side) => {
+    const answered = { ...result, ...expected[side] };
+    return roundRps([answered]) * (successRatioOf([answered]) ?? 0);
+  });
 }
 
 function loadStep(rates: readonly number[], step: number): LoadResult[] {

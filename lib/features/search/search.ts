@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url';
 import { searchLooks } from '../../analysis/looks.ts';
 import { limitOf, sharesOf } from '../../analysis/limit.ts';
 import { roundRps } from '../../analysis/phases.ts';
-import { extent, geometricMean, total } from '../../analysis/statistics.ts';
+import { geometricMean, total } from '../../analysis/statistics.ts';
 import { usageError, UserError } from '../../errors.ts';
 import { scaledTime, whole } from '../../format.ts';
 import type { PhaseOutcome } from '../../k6/load-plan.ts';
@@ -30,7 +30,6 @@ import {
   mostSteps,
   stepsAround,
   type SearchPlan,
-  type SearchStart,
 } from './rate-search.ts';
 
 const script = fileURLToPath(new URL('script.ts', import.meta.url));
@@ -48,15 +47,13 @@ export function searchWithin(within: Within): SteppedLoad {
     script,
     requirePossible: requireSearchable,
     longestSeconds: (sides) => mostSteps * total(sides, longestStepSeconds),
-    planFor: (sides, known, seed): SearchPlan => {
-      const names = sides.map(({ variant }) => variant.name);
-      return {
-        within,
-        from: searchStarts(names, known, seed),
-        expected: sides.map(expectedOf),
-        stepSeconds: Math.max(...sides.map(({ load }) => load.durationSeconds ?? 0)),
-      };
-    },
+    planFor: (sides, known, seed): SearchPlan => ({
+      within,
+      known: sides.map(({ variant }) => middleOf(known.get(variant.name))),
+      drawn: drawnBy(seed),
+      expected: sides.map(expectedOf),
+      stepSeconds: Math.max(...sides.map(({ load }) => load.durationSeconds ?? 0)),
+    }),
     stepsIn: (outcome, side, variant, round) => stepIn(outcome, side, variant, within, round),
     textOf: ({ kept, why, latencyMs }) =>
       kept ? `${within.metric} ${scaledTime(latencyMs[within.metric])}` : `no, ${why}`,
@@ -65,6 +62,11 @@ export function searchWithin(within: Within): SteppedLoad {
       search: { within, found: foundRates(measured), steps: [...steps] },
     }),
   };
+}
+
+/** null without any. */
+function middleOf(rates: readonly number[] = []): number | null {
+  return rates.length === 0 ? null : geometricMean(rates);
 }
 
 function requireSearchable({ scenario, variants, metric }: PlanDraft): void {
@@ -147,39 +149,4 @@ export function searchIn(
     found: { step: nearest.index, rate: foundRate, atLeast },
     steps: tried.map(({ step }) => step),
   };
-}
-
-/**
- * With known rates, the start is below the lowest of them, by a factor that varies by round; `least` is the lowest rate to try,
- * as a share of the side's own rate.
- */
-const beneath = { from: 0.6, to: 0.85, factor: 1.2, least: 0.25 };
-/** Without: `spread` is the range of begins in ln. */
-const unknown = { rate: 1000, spread: Math.LN2, factor: 2 };
-
-/**
- * Returns the start of each variant's search: the same rate for all, below all limits. If pauses blur the limit, a search ends
- * near its start. With a start at the variant's earlier rate, a bad round would affect later rounds.
- */
-export function searchStarts(
-  variants: readonly string[],
-  known: ReadonlyMap<string, readonly number[]>,
-  seed: string,
-): SearchStart[] {
-  const drawn = drawnBy(seed);
-  const middles = new Map(
-    [...known].flatMap(([variant, rates]) =>
-      rates.length === 0 ? [] : [[variant, geometricMean(rates)]],
-    ),
-  );
-  if (middles.size === 0) {
-    const rate = unknown.rate * Math.exp(unknown.spread * (drawn - 0.5));
-    return variants.map(() => ({ rate, factor: unknown.factor, least: lowestRate }));
-  }
-  const rate = extent(middles.values())[0] * (beneath.from + drawn * (beneath.to - beneath.from));
-  return variants.map((variant) => ({
-    rate,
-    factor: beneath.factor,
-    least: beneath.least * (middles.get(variant) ?? 0),
-  }));
 }
