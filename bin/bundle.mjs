@@ -3,15 +3,24 @@ import { readFileSync } from 'node:fs';
 import { dirname, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
+/**
+ * Options for esbuild, without which it reads what anybody put into the caller's folder or one above: a tsconfig.json or a manifest of
+ * Yarn (.pnp.cjs), which lead imports to other code.
+ */
+export const withoutFound = { absWorkingDir: '/', tsconfigRaw: {} };
+
+/** Names a project's sources in the comments of a bundle by their place in it. @param {string} text @param {string} projectRoot */
+export const withShortNames = (text, projectRoot) =>
+  text.replaceAll(`// ${projectRoot.replace(/^\/|\/$/g, '')}/`, '// ');
+
 /** @satisfies {import('esbuild').BuildOptions} */
 const forNode = {
+  ...withoutFound,
   bundle: true,
   platform: 'node',
   format: 'esm',
   target: 'node20',
   logLevel: 'silent',
-  // esbuild would look for a tsconfig.json in all parents, whose `paths` lead imports elsewhere.
-  tsconfigRaw: {},
   // CommonJS modules call `require`.
   banner: {
     js: "import { createRequire as requireOf } from 'node:module'; import { fileURLToPath as pathOf } from 'node:url'; const bundleUrl = import.meta.url, require = requireOf(bundleUrl);",

@@ -14,7 +14,7 @@ import {
 } from 'node:fs';
 import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { nodeModules } from './bundle.mjs';
+import { nodeModules, withShortNames } from './bundle.mjs';
 import { callerOwning } from './trust.mjs';
 
 /** Each compilation deletes older chunks. Younger ones stay, because a running command may still load them. */
@@ -54,8 +54,8 @@ export async function compiledCommands(projectRoot, keptMs = dayMs) {
       write: false,
     });
     const names = outputFiles.map(({ path }) => path.slice(dist.length + 1));
-    outputFiles.forEach(({ contents }, index) =>
-      writeFileSync(join(fresh, names[index]), contents),
+    outputFiles.forEach(({ text }, index) =>
+      writeFileSync(join(fresh, names[index]), withShortNames(text, projectRoot)),
     );
     writeFileSync(join(fresh, 'state'), `${seenNow}\n${contentNow}\n`);
     for (const name of [...names, 'state']) renameSync(join(fresh, name), join(dist, name));

@@ -25,7 +25,7 @@ export interface ChildOptions {
   user?: (Pick<RunAs, 'uid' | 'gid'> & { keeps?: 'syslog' }) | undefined;
   /** Absent: all. */
   cpus?: readonly number[] | undefined;
-  /** Entered as the `user`. */
+  /** Entered as the `user`. Absent: /, since a relative entry of LD_LIBRARY_PATH would be a place in the caller's folder. */
   cwd?: string;
   env?: NodeJS.ProcessEnv | undefined;
   stdio?: StdioOptions;
@@ -144,7 +144,7 @@ export async function startChild(options: ChildOptions): Promise<Child> {
   const line = lineOf(options);
   const [program = '', ...words] = line;
   const child = spawn(program, words, {
-    cwd: options.user === undefined ? options.cwd : '/',
+    cwd: options.user === undefined ? (options.cwd ?? '/') : '/',
     env: options.env,
     stdio: closingInherited(options.stdio ?? ['ignore', 'pipe', 'pipe']),
     detached: true,

@@ -1,4 +1,5 @@
 // The logs of programs: their last lines, the line that names a cause, and a limit on their length.
+import type { Stats } from 'node:fs';
 import { open, stat, truncate, writeFile } from 'node:fs/promises';
 import { printable } from './errors.ts';
 import { shownCommand } from './secrets.ts';
@@ -37,7 +38,12 @@ async function tailOf(file: string, from: number): Promise<Buffer> {
 const mostLogBytes = 4e6;
 const boundEveryMs = 100;
 
-/** Empties a log whenever it gets too long. Call the returned function at the program's end: if it `shortens`, it keeps the last 64 KiB. */
+/** The length of a file with the space that was reserved behind its end (fallocate). */
+const spaceOf = ({ size, blocks }: Stats): number => Math.max(size, 512 * blocks);
+
+/**
+ * Empties a log whenever it takes too much. Call the returned function at the program's end: if it `shortens`, it keeps the last 64 KiB.
+ */
 export function boundLog(
   file: string,
   mostBytes = mostLogBytes,
@@ -46,7 +52,7 @@ export function boundLog(
   let looked = Promise.resolve();
   const timer = setInterval(() => {
     looked = stat(file)
-      .then(({ size }) => (size > mostBytes && !isOver ? truncate(file) : undefined))
+      .then((stats) => (spaceOf(stats) > mostBytes && !isOver ? truncate(file) : undefined))
       .catch(() => undefined);
   }, boundEveryMs);
   timer.unref();
@@ -55,5 +61,7 @@ export function boundLog(
     isOver = true;
     await looked;
     if (shortens) await writeFile(file, await tailOf(file, 0));
+    // Space that was reserved since.
+    else await truncate(file, (await stat(file)).size);
   };
 }

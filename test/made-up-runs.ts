@@ -112,7 +112,14 @@ function overLink(index: number): Partial<Phase> {
 
 /** Two pages; the first one takes longer on each further side. */
 function madeUpPages(index: number): PageFigures[] {
-  const figures = { errors: 0, bodyBytes: 61_200, p50Ms: 1.5, p99Ms: 4, midMeanMs: 1.6 };
+  const figures = {
+    errors: 0,
+    bodyBytes: 61_200,
+    unexpectedBodyBytes: 0,
+    p50Ms: 1.5,
+    p99Ms: 4,
+    midMeanMs: 1.6,
+  };
   const alone = { responses: 90, ms: 2 + index };
   return [
     { page: '/', responses: 300, unexpected: 0, ...figures, alone },

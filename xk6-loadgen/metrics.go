@@ -83,7 +83,7 @@ func (p *pusher) second(s engine.Second) {
 	}
 	received, sent := p.tags.With("direction", "received"), p.tags.With("direction", "sent")
 	p.addCount(at, "loadgen_bytes", received.With("part", "headers"), s.HeaderBytes)
-	p.addCount(at, "loadgen_bytes", received.With("part", "body"), s.BodyBytes)
+	p.addCount(at, "loadgen_bytes", received.With("part", "body"), s.BodyTotal())
 	p.addCount(at, "loadgen_bytes", sent.With("part", "all"), s.SentBytes)
 	for _, bucket := range s.Buckets {
 		p.add(at, "loadgen_latency_bucket", p.tags.With("le", bucketLabel(bucket.End)), float64(bucket.Count))

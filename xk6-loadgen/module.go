@@ -189,10 +189,10 @@ func summary(r engine.Result) map[string]any {
 		"unexpected": r.Unexpected, "pages": pages(r.Pages),
 		"requests": r.Requests, "warmupRequests": r.WarmupRequests, "inFlight": r.InFlight, "hung": r.Hung, "unsent": r.Unsent,
 		"longestGapMs": r.LongestGapMs, "seconds": r.Seconds, "rps": r.RPS, "gain": gain,
-		"responses": named(engine.StatusClassNames[:], r.Responses[:]), "statuses": statuses, "errors": errorCounts,
+		"responses": named(engine.StatusClassNames[:], r.Responses[:]), "bodyBytes": named(engine.StatusClassNames[:], r.BodyBytes[:]), "statuses": statuses, "errors": errorCounts,
 		"errorCauses": named(engine.ErrorCauseNames[:], r.Causes[:]), "errorExample": r.ErrorExample,
 		"bytes": map[string]any{
-			"received": r.ReceivedBytes, "headers": r.HeaderBytes, "headersDecoded": r.HeadersDecodedBytes, "body": r.BodyBytes, "sent": r.SentBytes,
+			"received": r.ReceivedBytes, "headers": r.HeaderBytes, "headersDecoded": r.HeadersDecodedBytes, "body": r.BodyTotal(), "sent": r.SentBytes,
 		},
 		"latencyMs": latency(r.LatencyMs), "connectMs": latency(r.ConnectMs), "firstByteMs": latency(r.FirstByteMs),
 		"sendDelayMs": latency(r.SendDelayMs), "readDelayMs": latency(r.ReadDelayMs), "buckets": buckets, "tls": negotiated, "maxConcurrentStreams": maxConcurrentStreams,
@@ -212,6 +212,7 @@ func pages(figures []engine.PageFigures) []any {
 	for _, p := range figures {
 		all = append(all, map[string]any{
 			"page": p.Page, "responses": p.Responses, "unexpected": p.Unexpected, "errors": p.Errors, "bodyBytes": p.BodyBytes,
+			"unexpectedBodyBytes": p.UnexpectedBodyBytes,
 			"p50Ms": p.LatencyMs.P50, "p99Ms": p.LatencyMs.P99, "midMeanMs": p.MidMeanMs,
 		})
 	}

@@ -1,5 +1,6 @@
 // Whether the bodies under load are those of the pages that were checked before it.
-import type { Round, VariantResult } from '../result/result.ts';
+import type { PageFigures } from '../result/load-result.ts';
+import type { Phase, Round, VariantResult } from '../result/result.ts';
 import { isFailing, phasesIn, responsesOf } from './phases.ts';
 import { mean, total } from './statistics.ts';
 
@@ -46,15 +47,32 @@ export function bodyRatioOf(side: Side): { bodyRatio: number; page?: string } {
   return furthest;
 }
 
+/** Responses with the expected status, and the bytes of their bodies. */
+export interface ExpectedBodies {
+  answered: number;
+  bytes: number;
+}
+
+export function expectedBodies(phase: Phase): ExpectedBodies {
+  const { responses, expected = '2xx', bytes, bodyBytes } = phase;
+  if (expected === 'each') return { answered: responsesOf(phase), bytes: bytes.body };
+  // Older results do not tell the classes apart.
+  return { answered: responses[expected], bytes: bodyBytes?.[expected] ?? bytes.body };
+}
+
+/** The same of a page of a mix. */
+export function expectedOfPage(page: PageFigures): ExpectedBodies {
+  const { responses, unexpected, bodyBytes, unexpectedBodyBytes } = page;
+  return { answered: responses - unexpected, bytes: bodyBytes - unexpectedBodyBytes };
+}
+
 /** Mean length of a page's bodies under load, in bytes; NaN without responses. */
 function meanBodyBytes({ rounds }: Side, page: PageName): number {
-  const phases = phasesIn(rounds);
-  if (page === undefined)
-    return total(phases, ({ bytes }) => bytes.body) / total(phases, responsesOf);
-  const figures = phases.flatMap(({ pages }) => pages.filter((some) => some.page === page));
-  return (
-    total(figures, ({ bodyBytes }) => bodyBytes) / total(figures, ({ responses }) => responses)
-  );
+  const bodies = phasesIn(rounds).flatMap((phase) => {
+    if (page === undefined) return [expectedBodies(phase)];
+    return phase.pages.filter((some) => some.page === page).map(expectedOfPage);
+  });
+  return total(bodies, ({ bytes }) => bytes) / total(bodies, ({ answered }) => answered);
 }
 
 function isFar(ratio: number): boolean {

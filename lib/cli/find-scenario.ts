@@ -65,6 +65,8 @@ async function answerOf(
     command: process.execPath,
     args: [path.join(projectRoot, 'bin/scenario-file.mjs'), temp, file, ...process.argv.slice(1)],
     before: enter,
+    // A scenario may read files.
+    cwd: process.cwd(),
     stdio: ['ignore', 2, 2],
   });
   led(child.pid);

@@ -109,6 +109,8 @@ const continuous = open({
 const pageFigures = open({
   page: text,
   ...each(['responses', 'unexpected', 'errors', 'bodyBytes'], count),
+  /** The part of bodyBytes in unexpected responses. */
+  unexpectedBodyBytes: orElse(count, 0),
   ...each(['p50Ms', 'p99Ms', 'midMeanMs'], nonNegative),
   /** Its answers with one request at a time, and the mean time of their middle half. */
   alone: optional(open({ responses: count, ms: nonNegative })),
@@ -153,6 +155,8 @@ export const loadFields = {
    * values, `body` without framing and padding, `received` and `sent` everything.
    */
   bytes: open(each(byteFields, count)),
+  /** `bytes.body` by class of status; absent in older results. */
+  bodyBytes: optional(open(each(['2xx', '3xx', '4xx', '5xx'], count))),
   /** From a request's first byte (without keep-alive: its connect; at a rate: when it was due) to its response's last byte. */
   latencyMs: latency,
   /** TCP and TLS handshakes of each connection. */

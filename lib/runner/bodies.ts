@@ -1,6 +1,10 @@
 // Compares the bodies under load with those of the page that was checked before: a server may answer its load with other pages.
-import { distanceOf } from '../analysis/bodies.ts';
-import { responsesOf } from '../analysis/phases.ts';
+import {
+  distanceOf,
+  expectedBodies,
+  expectedOfPage,
+  type ExpectedBodies,
+} from '../analysis/bodies.ts';
 import { mean, total, weightedMean } from '../analysis/statistics.ts';
 import { hundredths, whole } from '../format.ts';
 import type { Phase } from '../result/result.ts';
@@ -13,11 +17,7 @@ import type { PlannedVariant } from './plan.ts';
 /** The length of a page before the load, in bytes; of several pages their mean and its standard deviation. */
 type Checked = Pick<Answer, 'bytes' | 'sdBytes'>;
 
-/** The bodies of a page in a phase. Those of `others`, responses with another status, are in `bytes` too. */
-interface Bodies {
-  answered: number;
-  others: number;
-  bytes: number;
+interface Bodies extends ExpectedBodies {
   /** At most so many of its requests were under way at the end. */
   inFlight: number;
 }
@@ -32,22 +32,13 @@ export interface OtherBodies {
 /** Chance brings no deviation of so many standard deviations. */
 const deviations = 5;
 
-/**
- * Returns the mean body length, if it is not the page's. With several pages in a random order it may differ by chance. If other classes
- * of status were answered too, their bodies are in the sum, so that only a sum below the page's says something; of a shipped server they are
- * reported as failures.
- */
-function otherLength(
-  { answered, others, bytes, inFlight }: Bodies,
-  checked: Checked,
-  isShipped: boolean,
-): number | undefined {
+/** Returns the mean body length, if it is not the page's. With several pages in a random order it may differ by chance. */
+function otherLength({ answered, bytes, inFlight }: Bodies, checked: Checked): number | undefined {
   if (answered === 0) return undefined;
   // Long pages are more often still under way at the end.
   const tolerated = deviations * (checked.sdBytes ?? 0) * (Math.sqrt(answered) + inFlight);
   const more = bytes - answered * checked.bytes;
-  const isUnclear = others > 0 && (more > 0 || isShipped);
-  return Math.abs(more) <= tolerated || isUnclear ? undefined : bytes / answered;
+  return Math.abs(more) <= tolerated ? undefined : bytes / answered;
 }
 
 /** A body of so many bytes more, such as a counter's, is the same page. */
@@ -64,11 +55,10 @@ function ratioOf(
   { variant }: Pick<PlannedVariant, 'variant'>,
   of = '',
 ): number | undefined {
-  const isShipped = !isOwn(variant.server);
-  const lengths = phases.map((bodies) => otherLength(bodies, checked, isShipped));
+  const lengths = phases.map((bodies) => otherLength(bodies, checked));
   const other = lengths.find((length) => length !== undefined);
   if (other === undefined) return undefined;
-  if (isShipped)
+  if (!isOwn(variant.server))
     throw new RoundFailure(
       `${variant.name}: bodies${of} had ${hundredths(other)} B on average, and the page has ${whole(checked.bytes)} B: it changed during the load`,
     );
@@ -95,11 +85,10 @@ export function otherBodiesOf(
   return bodyRatio === undefined ? [] : [{ bodyRatio }];
 }
 
-function bodiesIn({ responses, expected = '2xx', bytes, inFlight }: Phase): Bodies {
-  const all = responsesOf({ responses });
-  const answered = expected === 'each' ? all : responses[expected];
-  return { answered, others: all - answered, bytes: bytes.body, inFlight };
-}
+const bodiesIn = (phase: Phase): Bodies => ({
+  ...expectedBodies(phase),
+  inFlight: phase.inFlight,
+});
 
 /** Each page's length before the load, in the order of Phase.pages; undefined if unknown. Empty for a single page. */
 function checkedPagesOf(
@@ -137,7 +126,7 @@ function otherPages(
   for (const [index, checked] of checkedPages.entries()) {
     if (checked === undefined) continue;
     const bodies = phases.flatMap((phase) => bodiesOfPage(phase, index));
-    const responses = total(bodies, ({ answered, others: more }) => answered + more);
+    const responses = total(bodies, ({ answered }) => answered);
     const came = total(bodies, ({ bytes }) => bytes);
     const weight = { responses, bytes: Math.max(came, responses * checked.bytes) };
     all.responses += weight.responses;
@@ -153,8 +142,7 @@ function otherPages(
 function bodiesOfPage({ pages, inFlight }: Phase, index: number): Bodies[] {
   const page = pages[index];
   if (page === undefined) return [];
-  const { responses, unexpected, bodyBytes } = page;
-  return [{ answered: responses - unexpected, others: unexpected, bytes: bodyBytes, inFlight }];
+  return [{ ...expectedOfPage(page), inFlight }];
 }
 
 /** As tolerableFailures: fewer of the responses, and of the bytes, change no figure much. */

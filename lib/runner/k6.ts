@@ -5,6 +5,8 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import { withoutFound, withShortNames } from '../../bin/bundle.mjs';
+import { projectRoot } from '../setup/paths.ts';
 import { startLogged, weighSession, withoutVariables, type Before } from '../process.ts';
 import { causeLine, lastLines } from '../program-logs.ts';
 import {
@@ -58,11 +60,10 @@ export async function bundledForK6(
     external: ['k6', 'k6/*'],
     banner: { js: first },
     define: { ...values },
-    // Ignores a tsconfig.json of the folder in which the package is.
-    tsconfigRaw: {},
+    ...withoutFound,
     logLevel: 'silent',
   });
-  return outputFiles[0]?.text ?? '';
+  return withShortNames(outputFiles[0]?.text ?? '', projectRoot);
 }
 
 export interface RunningK6 {

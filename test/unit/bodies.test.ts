@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import type { Phase } from '../../lib/result/result.ts';
+import { present } from '../../lib/present.ts';
 import { otherBodiesOf } from '../../lib/runner/bodies.ts';
 import { RoundFailure } from '../../lib/runner/failures.ts';
 import { address, nginx } from '../../lib/scenario/index.ts';
@@ -10,7 +11,8 @@ import { pageFigures, phase } from '../fixtures/phase.ts';
 
 const withBody = (body: number, changes: Partial<Phase> = {}): Phase => {
   const changed = phase({ requests: 1000, ...changes });
-  return { ...changed, bytes: { ...changed.bytes, body } };
+  const bodyBytes = { '2xx': body, '3xx': 0, '4xx': 0, '5xx': 700 };
+  return { ...changed, bytes: { ...changed.bytes, body: body + 700 }, bodyBytes };
 };
 const shipped = { name: 'shipped', server: nginx(['base'], { workers: 1 }) };
 const mine = { name: 'mine', server: address('http://127.0.0.1:1') };
@@ -18,13 +20,14 @@ const single = { page: { path: '/' }, load: {} as Load };
 const differ = (of: Phase, answer: Parameters<typeof otherBodiesOf>[2] = { bytes: 612 }) =>
   otherBodiesOf({ variant: shipped, ...single }, [of], answer);
 
-test('different bodies are reported, unless requests failed', () => {
+test('different bodies fail the round of a shipped server, whatever failed responses had', () => {
   const responses = { '2xx': 999, '3xx': 0, '4xx': 0, '5xx': 1 };
   expect(differ(withBody(612_000))).toEqual([]);
   const wrong = () => differ(withBody(611_990));
   expect(wrong).toThrow('611.99 B on average');
   expect(wrong).toThrow(RoundFailure);
-  expect(differ(withBody(5, { responses }))).toEqual([]);
+  expect(differ(withBody(999 * 612, { responses }))).toEqual([]);
+  expect(() => differ(withBody(1000 * 612, { responses }))).toThrow('612.61 B on average');
 });
 
 // Five times 30 × √1000 are 4,743.
@@ -42,8 +45,9 @@ test.each<[bytes: number, lengths: number[], changes: Partial<Phase>, ratio: num
   [600, [617], {}, 617 / 600],
   [600, [900, 600, 0], {}, 0.8333],
   [600, [606, 900], {}, 1.255],
-  [600, [599], { responses: few }, undefined],
-  [600, [900], { responses: few }, undefined],
+  [600, [0.995 * 600], { responses: few }, undefined],
+  [600, [600], { responses: few }, undefined],
+  [600, [0.995 * 900], { responses: few }, 1.5],
   [600, [6], { responses: few }, 0.01],
   // A page with a count of requests, and pages that are answered by empty ones.
   [1, [5], {}, undefined],
@@ -61,8 +65,14 @@ test.each<[bytes: number, lengths: number[], changes: Partial<Phase>, ratio: num
   },
 );
 
-/** A page of a mix: responses under load with bytes in all, and how many of them failed. */
-type Loaded = [name: string, responses: number, bytes: number, unexpected?: number];
+/** A page of a mix: responses under load with bytes in all, and how many of them failed with how many of these bytes. */
+type Loaded = [
+  name: string,
+  responses: number,
+  bytes: number,
+  unexpected?: number,
+  unexpectedBytes?: number,
+];
 
 /** The check of a mix whose requests had answers of these lengths before. */
 function otherPages(
@@ -70,8 +80,8 @@ function otherPages(
   loaded: readonly Loaded[],
   { variant = mine, method = 'GET' }: { variant?: RunnableVariant; method?: string } = {},
 ) {
-  const pages = loaded.map(([page, responses, bodyBytes, unexpected = 0]) =>
-    pageFigures({ page, responses, bodyBytes, unexpected }),
+  const pages = loaded.map(([page, responses, bodyBytes, unexpected, unexpectedBodyBytes]) =>
+    pageFigures({ page, responses, bodyBytes, ...present({ unexpected, unexpectedBodyBytes }) }),
   );
   const requests = before.map(({ bytes: _, ...request }) => request);
   const of = phase({ requests: 1000, pages, expected: 'each' });
@@ -100,8 +110,12 @@ test.each<[string, Loaded[], [string, number][]]>([
     ],
     [['/big', 0]],
   ],
-  ['failed ones have other bodies', [['/small', 15_000, 1_510_000, 100], big], []],
-  ['empty ones hide behind failed ones', [['/small', 15_000, 0, 100], big], [['/small', 0]]],
+  ['failed ones have other bodies', [['/small', 15_000, 1_510_000, 100, 20_000], big], []],
+  [
+    'empty ones hide behind long failed ones',
+    [['/small', 15_000, 1_500_000, 100, 1_500_000], big],
+    [['/small', 0]],
+  ],
   [
     'four answers, by chance',
     [

@@ -67,23 +67,24 @@ func (l *loop) response(a *attempt, from int64, status int, headerBytes, decoded
 	l.noteWarmup(a)
 	i := n.of(a)
 	i.Requests++
-	i.Responses[status/100-2]++ // Parsers let only 200 to 599 through
+	class := status/100 - 2 // Parsers let only 200 to 599 through
+	i.Responses[class]++
+	i.BodyBytes[class] += bodyBytes
 	if status >= 300 {
 		i.Statuses[status-300]++
 	}
 	i.HeaderBytes += headerBytes
 	i.HeadersDecodedBytes += decodedBytes
-	i.BodyBytes += bodyBytes
 	isUnexpected := status != int(a.expected.status) && (a.expected.status != 0 || status >= 400)
 	if isUnexpected {
 		i.Unexpected++
 	}
 	if l.tally.pages != nil && i != n.outside {
-		class := notRecorded
+		latency := notRecorded
 		if l.turn.records(a.start) {
-			class = pageClass(l.clock - a.start)
+			latency = pageClass(l.clock - a.start)
 		}
-		l.tally.pages.note(pageResponse{bodyBytes, a.expected.page, class, isUnexpected})
+		l.tally.pages.note(pageResponse{bodyBytes, a.expected.page, latency, isUnexpected})
 	}
 	if a.start < l.turn.began {
 		l.turn.older--

@@ -32,10 +32,10 @@ func TestBytesOfBodiesAroundTheBuffersSize(t *testing.T) {
 				o := options(s.url)
 				o.Requests = 12
 				r := load(t, o)
-				want := Counts{Requests: 12, BodyBytes: 12 * int64(length), HeaderBytes: 12 * int64(len(head)), ReceivedBytes: 12 * int64(len(answer))}
-				if r.Responses[0] != 12 || r.BodyBytes != want.BodyBytes || r.HeaderBytes != want.HeaderBytes || r.ReceivedBytes != want.ReceivedBytes {
-					t.Errorf("responses %v, %d + %d of %d bytes, want %d + %d of %d: %s", r.Responses, r.HeaderBytes, r.BodyBytes, r.ReceivedBytes,
-						want.HeaderBytes, want.BodyBytes, want.ReceivedBytes, r.ErrorExample)
+				want := Counts{Requests: 12, BodyBytes: [statusClasses]int64{12 * int64(length)}, HeaderBytes: 12 * int64(len(head)), ReceivedBytes: 12 * int64(len(answer))}
+				if r.Responses[0] != 12 || r.BodyTotal() != want.BodyTotal() || r.HeaderBytes != want.HeaderBytes || r.ReceivedBytes != want.ReceivedBytes {
+					t.Errorf("responses %v, %d + %d of %d bytes, want %d + %d of %d: %s", r.Responses, r.HeaderBytes, r.BodyTotal(), r.ReceivedBytes,
+						want.HeaderBytes, want.BodyTotal(), want.ReceivedBytes, r.ErrorExample)
 				}
 			})
 		}

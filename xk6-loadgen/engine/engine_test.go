@@ -37,7 +37,7 @@ func TestBodiesOfEveryFraming(t *testing.T) {
 			o := options(s.url)
 			o.Requests = 40
 			r := load(t, o)
-			if r.Responses[0] != 40 || r.BodyBytes != 40*test.body {
+			if r.Responses[0] != 40 || r.BodyTotal() != 40*test.body {
 				t.Error(r)
 			}
 		})

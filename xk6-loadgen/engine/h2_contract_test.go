@@ -35,14 +35,14 @@ func wantWire(t *testing.T, s *peerServer, r outcome) {
 	t.Helper()
 	// The peer counts what it sent once the call has returned: the engine may have read it by then.
 	waitFor(t, func() bool {
-		return s.received.Load() >= r.SentBytes && s.sent.Load() >= r.ReceivedBytes && s.body.Load() >= r.BodyBytes &&
+		return s.received.Load() >= r.SentBytes && s.sent.Load() >= r.ReceivedBytes && s.body.Load() >= r.BodyTotal() &&
 			s.headers.Load() >= r.HeaderBytes && s.decoded.Load() >= r.HeadersDecodedBytes
 	})
 	for _, c := range []struct {
 		what      string
 		got, want int64
 	}{
-		{"header", r.HeaderBytes, s.headers.Load()}, {"decoded header", r.HeadersDecodedBytes, s.decoded.Load()}, {"body", r.BodyBytes, s.body.Load()},
+		{"header", r.HeaderBytes, s.headers.Load()}, {"decoded header", r.HeadersDecodedBytes, s.decoded.Load()}, {"body", r.BodyTotal(), s.body.Load()},
 		{"received", r.ReceivedBytes, s.sent.Load()}, {"sent", r.SentBytes, s.received.Load()},
 	} {
 		if c.got != c.want {
@@ -221,7 +221,7 @@ func TestContractMethodsHeadersAndBodies(t *testing.T) {
 				if method == "HEAD" {
 					want = 0
 				}
-				if r.Responses[0] != 16 || r.BodyBytes != want || r.SentBytes < int64(16*len(body)) {
+				if r.Responses[0] != 16 || r.BodyTotal() != want || r.SentBytes < int64(16*len(body)) {
 					t.Error(r)
 				}
 				wantWire(t, s, r)
@@ -240,7 +240,7 @@ func TestContractStatuses(t *testing.T) {
 		o := x.options(s.url)
 		o.Requests = 100
 		r := load(t, o)
-		if r.Responses != [4]int64{30, 20, 20, 30} || r.BodyBytes != 80*8 {
+		if r.Responses != [4]int64{30, 20, 20, 30} || r.BodyTotal() != 80*8 {
 			t.Error(r)
 		}
 		want := [300]int64{2: 10, 4: 10, 104: 10, 129: 10, 200: 10, 203: 10, 299: 10}
@@ -264,7 +264,7 @@ func TestContractLargeBodies(t *testing.T) {
 			o := x.options(s.url)
 			o.Requests, o.Connections, o.Method, o.Body = 2, 2, "PUT", []byte(big)
 			r := load(t, o)
-			if r.Responses[0] != 2 || r.BodyBytes != 2<<20 || r.SentBytes < 2<<20 {
+			if r.Responses[0] != 2 || r.BodyTotal() != 2<<20 || r.SentBytes < 2<<20 {
 				t.Errorf("window %d: %s", window, r)
 			}
 			if wantWire(t, s, r); !x.isH2() {

@@ -165,7 +165,7 @@ func TestRequestBodiesKeepToTheWindows(t *testing.T) {
 			o := h2Options(s)
 			o.Method, o.Body, o.Requests = "POST", body, 20
 			r := load(t, o)
-			if r.Responses[0] != 20 || r.BodyBytes != int64(20*len(body)) || s.connections.Load() != 2 {
+			if r.Responses[0] != 20 || r.BodyTotal() != int64(20*len(body)) || s.connections.Load() != 2 {
 				t.Error(s, r)
 			}
 		})
@@ -298,8 +298,8 @@ func TestTheClientsWindowsAreRenewed(t *testing.T) {
 	o := h2Options(s)
 	o.Connections, o.Streams, o.Requests = 1, 1, 1
 	r := load(t, o)
-	if r.Responses[0] != 1 || r.BodyBytes != s.body.Load() || r.BodyBytes < 1<<30 {
-		t.Errorf("responses %v, %d bytes of %d: %s", r.Responses, r.BodyBytes, s.body.Load(), r.ErrorExample)
+	if r.Responses[0] != 1 || r.BodyTotal() != s.body.Load() || r.BodyTotal() < 1<<30 {
+		t.Errorf("responses %v, %d bytes of %d: %s", r.Responses, r.BodyTotal(), s.body.Load(), r.ErrorExample)
 	}
 }
 
@@ -327,8 +327,8 @@ func TestAServerIsHeldToTheWindowsOfTheLoad(t *testing.T) {
 			o := h2Options(s)
 			o.Window, o.Connections, o.Streams, o.Requests = w, 1, 1, 3
 			r := load(t, o)
-			if r.Responses[0] != 3 || r.BodyBytes != 3*length {
-				t.Errorf("responses %v, %d bytes of %d: %s", r.Responses, r.BodyBytes, 3*length, r.ErrorExample)
+			if r.Responses[0] != 3 || r.BodyTotal() != 3*length {
+				t.Errorf("responses %v, %d bytes of %d: %s", r.Responses, r.BodyTotal(), 3*length, r.ErrorExample)
 			}
 		})
 	}

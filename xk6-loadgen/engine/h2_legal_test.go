@@ -233,9 +233,9 @@ func TestLegalOddities(t *testing.T) {
 			}
 			// The peer counts what it sent once the call has returned.
 			waitFor(t, func() bool { return s.sent.Load() >= r.ReceivedBytes })
-			if r.HeaderBytes != s.headers.Load() || r.HeadersDecodedBytes != s.decoded.Load() || r.BodyBytes != s.body.Load() {
+			if r.HeaderBytes != s.headers.Load() || r.HeadersDecodedBytes != s.decoded.Load() || r.BodyTotal() != s.body.Load() {
 				t.Errorf("headers %d of %d, decoded %d of %d, body %d of %d", r.HeaderBytes, s.headers.Load(),
-					r.HeadersDecodedBytes, s.decoded.Load(), r.BodyBytes, s.body.Load())
+					r.HeadersDecodedBytes, s.decoded.Load(), r.BodyTotal(), s.body.Load())
 			}
 			if n := s.faultGoAways.Load(); n > 0 {
 				t.Errorf("the client said GOAWAY %d times", n)

@@ -82,8 +82,8 @@ https://localhost:%[2]s {
 		}
 		return requests >= o.Requests
 	})
-	if requests != r.ResponseTotal() || bytes != r.BodyBytes || statuses != r.Statuses {
+	if requests != r.ResponseTotal() || bytes != r.BodyTotal() || statuses != r.Statuses {
 		t.Errorf("the engine has %d responses with %d bytes, %v; the log has %d with %d bytes, %v",
-			r.ResponseTotal(), r.BodyBytes, r.Statuses, requests, bytes, statuses)
+			r.ResponseTotal(), r.BodyTotal(), r.Statuses, requests, bytes, statuses)
 	}
 }

@@ -86,7 +86,7 @@ func TestH3ResponsesByTheirFrames(t *testing.T) {
 			s := serveH3(t, nil, test.script)
 			r := load(t, h3Options(s.url))
 			if test.fault == "" {
-				if r.Responses[0] != 40 || r.BodyBytes != 200 {
+				if r.Responses[0] != 40 || r.BodyTotal() != 200 {
 					t.Error(r)
 				}
 				return

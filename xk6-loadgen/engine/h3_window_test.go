@@ -46,8 +46,8 @@ func TestH3TheWindowsOfTheLoadAreAnnouncedAndRenewed(t *testing.T) {
 		o := h3Options(s.url)
 		o.Window, o.Connections, o.Streams, o.Requests = w, 1, 1, 3
 		r := load(t, o)
-		if r.Responses[0] != 3 || r.BodyBytes != 3*length {
-			t.Errorf("%+v: responses %v, %d bytes of %d: %s", w, r.Responses, r.BodyBytes, 3*length, r.ErrorExample)
+		if r.Responses[0] != 3 || r.BodyTotal() != 3*length {
+			t.Errorf("%+v: responses %v, %d bytes of %d: %s", w, r.Responses, r.BodyTotal(), 3*length, r.ErrorExample)
 		}
 		parameters.mu.Lock()
 		if p := parameters.all; len(p) != 1 || int64(p[0].InitialMaxStreamDataBidiLocal) != stream || int64(p[0].InitialMaxData) != connection {

@@ -75,7 +75,7 @@ func TestAllSocketsAreMadeInTheNamespace(t *testing.T) {
 				within(t, path, func() { s = x.serve(t, func(asked) answer { return answer{status: 200, body: "inside"} }) })
 				o := x.options(s.url)
 				o.Requests, o.Connections, o.Threads, o.KeepAlive, o.NetNS = 30, 6, 3, keepAlive, path
-				if r := load(t, o); r.Responses[0] != 30 || r.BodyBytes != 30*6 {
+				if r := load(t, o); r.Responses[0] != 30 || r.BodyTotal() != 30*6 {
 					t.Error(r)
 				}
 				// Nothing listens there outside.

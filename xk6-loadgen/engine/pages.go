@@ -20,12 +20,13 @@ const OtherPages = "others"
 type PageFigures struct {
 	Page                                     string
 	Responses, Unexpected, Errors, BodyBytes int64
+	UnexpectedBodyBytes                      int64 // those of BodyBytes in unexpected responses
 	LatencyMs                                LatencyDistribution
 	MidMeanMs                                float64 // MidMeanMs is the mean of the middle half of the latencies.
 }
 
 // page has the counts of a page.
-type page struct{ responses, unexpected, errors, bodyBytes int64 }
+type page struct{ responses, unexpected, errors, bodyBytes, unexpectedBodyBytes int64 }
 
 // Classes of latencies are pageUnit wide at first, and then a 64th of a power of two: no more than 1.6 %.
 const (
@@ -125,6 +126,7 @@ func (r *pageRecorder) count() {
 		p.bodyBytes += response.bodyBytes
 		if response.isUnexpected {
 			p.unexpected++
+			p.unexpectedBodyBytes += response.bodyBytes
 		}
 		if response.class != notRecorded {
 			r.latencies[int(response.class)*len(r.pages)+int(response.page)]++
@@ -154,6 +156,7 @@ func (r *pageRecorder) add(other *pageRecorder) {
 		to.unexpected += from.unexpected
 		to.errors += from.errors
 		to.bodyBytes += from.bodyBytes
+		to.unexpectedBodyBytes += from.unexpectedBodyBytes
 	}
 	for i, n := range other.latencies {
 		r.latencies[i] += n
@@ -183,6 +186,7 @@ func (r *pageRecorder) figures(names []string) (figures []PageFigures) {
 		}
 		figures = append(figures, PageFigures{
 			Page: names[i], Responses: p.responses, Unexpected: p.unexpected, Errors: p.errors, BodyBytes: p.bodyBytes,
+			UnexpectedBodyBytes: p.unexpectedBodyBytes,
 			LatencyMs: all.distribution(), MidMeanMs: all.midMeanMs(),
 		})
 	}

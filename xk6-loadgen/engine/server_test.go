@@ -176,7 +176,7 @@ func (out outcome) String() string {
 %d in flight, %d hung, %d unsent, %d in the warm-up; %d bytes of bodies, %d sent, at most %d streams
 %g s, %g/s; least, p50 and greatest latency %s, connect %s, first byte %s, send delay %s ms; %+v`,
 		out.Requests, out.Responses, out.Unexpected, out.Errors, out.Causes, out.ErrorExample,
-		out.InFlight, out.Hung, out.Unsent, out.WarmupRequests, out.BodyBytes, out.SentBytes, out.MaxConcurrentStreams,
+		out.InFlight, out.Hung, out.Unsent, out.WarmupRequests, out.BodyTotal(), out.SentBytes, out.MaxConcurrentStreams,
 		out.Seconds, out.RPS, latency(out.LatencyMs), latency(out.ConnectMs), latency(out.FirstByteMs), latency(out.SendDelayMs), out.Wire)
 }
 

@@ -60,9 +60,11 @@ type Counts struct {
 	Unexpected int64
 	Errors     [errorKinds]int64
 	Causes     [errorCauses]int64
-	// HeaderBytes are as received, HeadersDecodedBytes without HTTP/2's compression. BodyBytes are without framing or padding.
+	// BodyBytes are those of responses by their class of status, without framing or padding.
+	BodyBytes [statusClasses]int64
+	// HeaderBytes are as received, HeadersDecodedBytes without HTTP/2's compression.
 	// ReceivedBytes and SentBytes are all bytes, with TLS those inside its records, with HTTP/3 those of the requests' streams.
-	HeaderBytes, HeadersDecodedBytes, BodyBytes, ReceivedBytes, SentBytes int64
+	HeaderBytes, HeadersDecodedBytes, ReceivedBytes, SentBytes int64
 }
 
 func (c *Counts) add(other *Counts) {
@@ -74,7 +76,7 @@ func (c *Counts) add(other *Counts) {
 	addEach(c.Causes[:], other.Causes[:])
 	c.HeaderBytes += other.HeaderBytes
 	c.HeadersDecodedBytes += other.HeadersDecodedBytes
-	c.BodyBytes += other.BodyBytes
+	addEach(c.BodyBytes[:], other.BodyBytes[:])
 	c.ReceivedBytes += other.ReceivedBytes
 	c.SentBytes += other.SentBytes
 }
@@ -106,6 +108,14 @@ func addEach(to, counts []int64) {
 
 func (c *Counts) ErrorTotal() (total int64) {
 	for _, n := range c.Errors {
+		total += n
+	}
+	return total
+}
+
+// BodyTotal is the number of bytes of all bodies.
+func (c *Counts) BodyTotal() (total int64) {
+	for _, n := range c.BodyBytes {
 		total += n
 	}
 	return total

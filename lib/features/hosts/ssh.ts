@@ -57,7 +57,7 @@ function byHand(host: string, ...command: string[]): string {
 export async function addressesOf(host: string): Promise<string[]> {
   const { program: command, words } = await findSsh(host);
   const limit = { seconds: 5, message: 'ssh -G' };
-  const asked = run({ command, args: [...words, '-G', '--', host], limit });
+  const asked = run({ command, args: [...words, '-G', '--', host], cwd: process.cwd(), limit });
   const settings = await asked.catch(() => undefined);
   const name = /^hostname (\S+)$/m.exec(settings?.stdout ?? '')?.[1] ?? host.replace(/^.*@/, '');
   const addresses = await lookup(name, { all: true }).catch(() => []);
@@ -76,6 +76,8 @@ export async function connect(host: string, script: string) {
   const child = await startChild({
     command: program,
     args: [...words, ...options, '--', host, `exec sh -c '${script.replaceAll("'", `'\\''`)}'`],
+    // A key in BAKEOFF_SSH may be relative.
+    cwd: process.cwd(),
     stdio: ['pipe', 'pipe', 'pipe'],
   });
   const { stdin, stdout, stderr } = child.process;

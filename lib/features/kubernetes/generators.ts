@@ -138,6 +138,7 @@ function mergeResults(
     longestGapMs: Math.min(...results.map((result) => result.longestGapMs)),
     turns: null,
     bytes: sum(({ bytes }) => bytes),
+    ...mergedBodyBytes(results),
     wire: byName(wireNames, (name) => total(results, ({ wire }) => wire?.[name] ?? 0)),
     perConnectionRps: pooled('perConnectionRps', (_, index) =>
       partOf(connections, results.length, index),
@@ -156,6 +157,11 @@ function mergeResults(
     endedAt: sorted('endedAt').at(-1) as string,
     monotonicMs: extent(results.flatMap(({ monotonicMs }) => monotonicMs)),
   };
+}
+
+function mergedBodyBytes(results: readonly LoadResult[]): Pick<LoadResult, 'bodyBytes'> {
+  const known = results.flatMap(({ bodyBytes }) => bodyBytes ?? []);
+  return known.length < results.length ? {} : { bodyBytes: summed(known) };
 }
 
 function mergedReadDelays(results: readonly LoadResult[]): Pick<LoadResult, 'readDelayMs'> {

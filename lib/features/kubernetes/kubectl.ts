@@ -151,11 +151,16 @@ const reasons: readonly [RegExp, string][] = [
 async function outputOf(program: string, args: readonly string[], input = ''): Promise<string> {
   const seconds = requestSeconds + removeSeconds;
   const limit = { seconds, message: `kubectl ${args[0]}: did not end within ${seconds} s` };
-  const { code, stdout, stderr } = await run({ command: program, args, input, limit }).catch(
-    (error: Error) => {
-      throw new KubectlError(error.message);
-    },
-  );
+  const { code, stdout, stderr } = await run({
+    command: program,
+    args,
+    // KUBECONFIG may be relative.
+    cwd: process.cwd(),
+    input,
+    limit,
+  }).catch((error: Error) => {
+    throw new KubectlError(error.message);
+  });
   if (code === 0) return stdout;
   const lines = stderr.trim().split('\n');
   const reason = reasons.find(([pattern]) => lines.some((line) => pattern.test(line)))?.[1];

@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
+import { withoutFound } from '../../../bin/bundle.mjs';
 import type { PlotData } from './figure.ts';
 import {
   headingGroups,
@@ -119,8 +120,7 @@ async function bundle(): Promise<string> {
     platform: 'browser',
     format: 'iife',
     target: 'es2022',
-    // Ignores a tsconfig.json of the folder in which the package is.
-    tsconfigRaw: {},
+    ...withoutFound,
     charset: 'utf8',
     legalComments: 'none',
     logLevel: 'silent',
