@@ -40,8 +40,10 @@ export function refusalForRoot(projectRoot) {
   return refusal(`${read}, and npm and Node read it too`, 'remove it, or move bakeoff');
 }
 
-/** @param {string} root @returns {string | undefined} */
-function problemInParents(root) {
+/**
+ * Says whose file npm or Node would read in a folder above this place. @param {string} root @returns {string | undefined}
+ */
+export function problemInParents(root) {
   for (let folder = dirname(root); ; folder = dirname(folder)) {
     const inShared = isShared(lstatSync(folder));
     for (const name of readInParents) {

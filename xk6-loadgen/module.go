@@ -186,7 +186,7 @@ func summary(r engine.Result) map[string]any {
 		serverMemory = r.ServerMemoryBytes
 	}
 	return map[string]any{
-		"unexpected": r.Unexpected, "pages": pages(r.Pages),
+		"unexpected": r.Unexpected, "otherBodies": r.OtherBodies, "pages": pages(r.Pages),
 		"requests": r.Requests, "warmupRequests": r.WarmupRequests, "inFlight": r.InFlight, "hung": r.Hung, "unsent": r.Unsent,
 		"longestGapMs": r.LongestGapMs, "seconds": r.Seconds, "rps": r.RPS, "gain": gain,
 		"responses": named(engine.StatusClassNames[:], r.Responses[:]), "bodyBytes": named(engine.StatusClassNames[:], r.BodyBytes[:]), "statuses": statuses, "errors": errorCounts,

@@ -99,9 +99,28 @@ export function sideWithOtherBodies<Compared extends Side>(
   return sides.find((side) => isFar(bodyRatioOf(side).bodyRatio));
 }
 
+/** As tolerableFailures. */
+const tolerableShare = 0.01;
+
+/** Share of a side's bodies that are far from the first one in length. */
+export function shareOfOtherBodies({ rounds }: Side): number {
+  const phases = phasesIn(rounds);
+  return total(phases, ({ otherBodies }) => otherBodies) / Math.max(1, total(phases, responsesOf));
+}
+
+/** The side of a comparison that answers with pages of several lengths, and the other does not as often; undefined if neither does. */
+export function sideWithSeveralBodies<Compared extends Side>(
+  sides: readonly Compared[],
+): Compared | undefined {
+  const shares = sides.map(shareOfOtherBodies);
+  const most = Math.max(...shares);
+  if (most - Math.min(...shares) <= tolerableShare) return undefined;
+  return sides[shares.indexOf(most)];
+}
+
 /** The side of a comparison whose answers say nothing about its speed: too many failed, or their bodies are not the page's. */
 export function sideWithWrongAnswers<
   Compared extends Pick<VariantResult, 'rounds' | 'successRatio'>,
 >(sides: readonly Compared[]): Compared | undefined {
-  return sides.find(isFailing) ?? sideWithOtherBodies(sides);
+  return sides.find(isFailing) ?? sideWithOtherBodies(sides) ?? sideWithSeveralBodies(sides);
 }

@@ -12,6 +12,8 @@ export type Obstacle =
   | { kind: 'failing'; name: string; successRatio: number }
   /** As bodyRatioOf. */
   | { kind: 'otherBodies'; name: string; bodyRatio: number; page?: string }
+  /** As shareOfOtherBodies. */
+  | { kind: 'severalBodies'; name: string; share: number }
   | { kind: 'belowRate' | 'generatorLimit'; name: string }
   /** Share of its turns, 0 to 1. */
   | { kind: 'stalled'; name: string; share: number }

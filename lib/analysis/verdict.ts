@@ -13,7 +13,12 @@ import type {
 import { serverMetricNames, type ServerMetric } from '../result/server-metrics.ts';
 import { latencyMetrics } from '../scenario/latency-metrics.ts';
 import type { NetworkSpec } from '../scenario/model.ts';
-import { bodyRatioOf, sideWithOtherBodies } from './bodies.ts';
+import {
+  bodyRatioOf,
+  shareOfOtherBodies,
+  sideWithOtherBodies,
+  sideWithSeveralBodies,
+} from './bodies.ts';
 import type { Disagreement, Judgement, Obstacle } from './judgement.ts';
 import {
   isServerAtLimit,
@@ -341,6 +346,9 @@ function obstacle(pair: Pair, metric: Metric, { serverCores, control }: Rules): 
     return { kind: 'failing', name: failing.name, successRatio: failing.successRatio ?? 0 };
   const other = sideWithOtherBodies(both);
   if (other !== undefined) return { kind: 'otherBodies', name: other.name, ...bodyRatioOf(other) };
+  const several = sideWithSeveralBodies(both);
+  if (several !== undefined)
+    return { kind: 'severalBodies', name: several.name, share: shareOfOtherBodies(several) };
   const behind = both.find((side) => rateOf(side)?.reached === false);
   if (ofLatency && behind !== undefined) return { kind: 'belowRate', name: behind.name };
   const stalled = both.find((side) => shareStalled(side) > mostStalled);

@@ -1,15 +1,17 @@
 // Finds the scenario that a command names. That of a user's file is code: bin/scenario-file.mjs runs it, in a process of its own that
 // ends before the run.
-import { existsSync } from 'node:fs';
+import { existsSync, realpathSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { deserialize } from 'node:v8';
+import { problemInParents } from '../../bin/refusal.mjs';
 import { messageOf, prefixed, usageError, UserError } from '../errors.ts';
-import { readBytes } from '../files.ts';
+import { makeOwnFolder, readBytes } from '../files.ts';
 import { limitChild, startChild } from '../process.ts';
 import { checkedScenario, shippedScenario } from '../scenario/catalogue.ts';
 import type { Scenario } from '../scenario/model.ts';
 import { makeScratch, type Scratch } from '../servers/scratch.ts';
-import { fromCallersFolder, projectRoot } from '../setup/paths.ts';
+import { bakeoffFolder, fromCallersFolder, projectRoot } from '../setup/paths.ts';
 import { Interrupted, underSignals } from '../signals.ts';
 
 /** A scenario may read a large log. */
@@ -43,27 +45,44 @@ export async function findScenario(name: string): Promise<Scenario> {
  * @throws Error for code that does not compile, fails, ends its process or takes longer than `seconds`; Interrupted
  */
 export async function exportedScenario(file: string, seconds = usualSeconds): Promise<unknown> {
+  const refusal = foundByRoot(file);
+  if (refusal !== undefined) throw new Error(refusal);
   const answer = await underSignals('ending', async (signal) => {
     const scratch = await makeScratch();
+    makeOwnFolder(bakeoffFolder);
+    // Node looks for packages in all folders above the compiled file, so it is not among the temporary files.
+    const folder = await mkdtemp(path.join(bakeoffFolder, 'scenario-'));
     try {
-      return await answerOf(file, scratch, signal, seconds);
+      return await answerOf(file, folder, scratch, signal, seconds);
     } finally {
       await scratch.end();
+      await rm(folder, { recursive: true, force: true });
     }
   });
   if ('problem' in answer) throw new Error(answer.problem);
   return answer.scenario;
 }
 
+/** Says why root does not compile a file: its packages may be another user's. */
+function foundByRoot(file: string): string | undefined {
+  if (process.geteuid?.() !== 0) return undefined;
+  const problem = problemInParents(realpathSync(file));
+  return (
+    problem && `${problem}, and Node reads it for the scenario: remove it, or move the scenario`
+  );
+}
+
+/** @param folder for the compiled file and the answer */
 async function answerOf(
   file: string,
-  { temp, enter, led }: Scratch,
+  folder: string,
+  { enter, led }: Scratch,
   signal: AbortSignal,
   seconds: number,
 ): Promise<Answer> {
   const child = await startChild({
     command: process.execPath,
-    args: [path.join(projectRoot, 'bin/scenario-file.mjs'), temp, file, ...process.argv.slice(1)],
+    args: [path.join(projectRoot, 'bin/scenario-file.mjs'), folder, file, ...process.argv.slice(1)],
     before: enter,
     // A scenario may read files.
     cwd: process.cwd(),
@@ -74,7 +93,7 @@ async function answerOf(
   const exit = await child.exited;
   const isLate = isOver();
   signal.throwIfAborted();
-  const answer = path.join(temp, 'answer');
+  const answer = path.join(folder, 'answer');
   // The code may have put anything there.
   if (existsSync(answer))
     return deserialize(prefixed(() => readBytes(answer, mostBytes), 'its data: ', 1)) as Answer;

@@ -51,6 +51,8 @@ function obstacleText(obstacle: Obstacle): string {
       return `${failedText(obstacle.successRatio)} of the requests of ${obstacle.name} failed`;
     case 'otherBodies':
       return `under load the bodies of ${obstacle.name}${pageText(obstacle.page)} had ${percent(obstacle.bodyRatio)} of the length of the page that was checked`;
+    case 'severalBodies':
+      return `${percent(obstacle.share)} of the bodies of ${obstacle.name} were far shorter or longer than its first one`;
     case 'belowRate':
       return `${obstacle.name} did not come to its rate`;
     case 'generatorLimit':

@@ -155,6 +155,8 @@ export const loadFields = {
    * values, `body` without framing and padding, `received` and `sent` everything.
    */
   bytes: open(each(byteFields, count)),
+  /** Bodies with less than half, or more than one and a half times, the length of the first one; 0 for several pages. */
+  otherBodies: orElse(count, 0),
   /** `bytes.body` by class of status; absent in older results. */
   bodyBytes: optional(open(each(['2xx', '3xx', '4xx', '5xx'], count))),
   /** From a request's first byte (without keep-alive: its connect; at a rate: when it was due) to its response's last byte. */

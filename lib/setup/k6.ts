@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import {
+  lchown,
   mkdir,
   open,
   readdir,
@@ -13,12 +14,12 @@ import {
   writeFile,
 } from 'node:fs/promises';
 import { dirname, isAbsolute, join } from 'node:path';
-import { whoMayChange, whoMayMake, whoMayPut } from '../../bin/trust.mjs';
-import { filesBelow, inOwnFolder, makeOwnFolder, requireSpace } from '../files.ts';
+import { callerOwning, whoMayChange, whoMayMake, whoMayPut } from '../../bin/trust.mjs';
+import { filesBelow, foldersUp, inOwnFolder, makeOwnFolder, requireSpace } from '../files.ts';
 import { UserError } from '../errors.ts';
 import { withLock } from '../machine/locks.ts';
 import { firstOf, present } from '../present.ts';
-import { leaveToCaller, run } from '../process.ts';
+import { giveToCaller, leaveToCaller, run } from '../process.ts';
 import { causeLine } from '../program-logs.ts';
 import { type Machine, atLeast, findAll, isExecutableFile, leftOutOfPath } from './machine.ts';
 
@@ -59,6 +60,7 @@ export async function findGo(machine: Machine) {
     });
     const [version, architecture, ...caches] = answer.stdout.trim().split('\n');
     if (answer.code !== 0 || version === undefined || architecture === undefined) continue;
+    await leaveGosFilesToCaller(machine, []);
     if (atLeast(version, needed)) return { binary, version, architecture, caches };
     tooOld.push(`${binary} is ${version}`);
   }
@@ -69,6 +71,23 @@ export async function findGo(machine: Machine) {
   throw new UserError(
     `${problem}: k6 is built with Go ${needed} or newer, get it from https://go.dev/dl/, or set K6_BIN to a k6 with k6/x/loadgen in it`,
   );
+}
+
+/**
+ * Go keeps files in HOME, which with `sudo -E` is the caller's: they are theirs too, else they could not build any more.
+ * @param caches of Go that it may have written to, beside its settings
+ */
+async function leaveGosFilesToCaller({ env }: Machine, caches: readonly string[]): Promise<void> {
+  const { HOME: home = '' } = env;
+  const caller = existsSync(home) ? callerOwning(home) : undefined;
+  if (caller === undefined) return;
+  const settings = join(env['XDG_CONFIG_HOME'] || join(home, '.config'), 'go');
+  for (const folder of [...caches, settings]) {
+    if (!folder.startsWith(`${home}/`) || !existsSync(folder)) continue;
+    for (const above of foldersUp(dirname(folder)))
+      if (above.startsWith(`${home}/`)) await lchown(above, caller.uid, caller.gid);
+    await giveToCaller(folder);
+  }
 }
 
 /** SHA-256, in hexadecimal digits, of all that k6 is built from, after the text `first`. */
@@ -340,6 +359,7 @@ function build(
     } finally {
       await remove(unfinished);
       await leaveToCaller(cache);
+      await leaveGosFilesToCaller(machine, go.caches);
     }
     await removeOldBuilds(cache);
   };

@@ -1,5 +1,5 @@
 // The bounds on what code in a config uses of the machine, and the removal of what it leaves.
-import { spawn } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import fs, { chmodSync, mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs';
 import { chmod, writeFile } from 'node:fs/promises';
@@ -8,6 +8,7 @@ import path from 'node:path';
 import type { Readable } from 'node:stream';
 import { afterEach, expect, it, onTestFinished, vi } from 'vitest';
 import { textOf } from '../../lib/files.ts';
+import { boundLog } from '../../lib/program-logs.ts';
 import { userOf } from '../../lib/proc-files.ts';
 import { watchBounds } from '../../lib/servers/bounds.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
@@ -223,4 +224,18 @@ asRoot('names the bound of processes and threads', async () => {
   ).toMatch(
     /pthread_create\(\) failed \(11: Resource temporarily unavailable\): its user may have at most 4096 processes and threads here$/,
   );
+});
+
+it('keeps a log from taking more space than its length, whatever its program reserves behind it', async () => {
+  const file = path.join(newFolder(), 'error.log');
+  await writeFile(file, 'said\n');
+  const reserve = (bytes: number) =>
+    execFileSync('fallocate', ['--keep-size', '--length', String(bytes), file]);
+  const spaceOf = () => 512 * fs.statSync(file).blocks;
+  const end = boundLog(file, 1e6);
+  reserve(8e6);
+  await vi.waitFor(() => expect(spaceOf()).toBeLessThan(1e6), { timeout: 5000, interval: 20 });
+  reserve(500_000);
+  await end({ shortens: false });
+  expect(spaceOf()).toBeLessThan(100_000);
 });

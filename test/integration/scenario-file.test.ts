@@ -1,6 +1,8 @@
 // What the code of a scenario file does to bakeoff's process: nothing.
 import { execFileSync } from 'node:child_process';
 import {
+  chownSync,
+  existsSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
@@ -206,3 +208,27 @@ test('a tsconfig.json in a parent folder leads no import elsewhere', async () =>
   writeFileSync(file, `import { title } from 'named';${valid.replace("title: 'mine'", 'title')}`);
   expect(await refusalOf(findScenario(file))).toBe(`${file}: Could not resolve "named" (line 1)`);
 });
+
+test('what code imports by a computed name is not looked for among temporary files', async () => {
+  const { file, folder, temporary } = written('');
+  for (const place of [temporary, folder]) mkdirSync(path.join(place, 'node_modules'));
+  const planted = path.join(temporary, 'node_modules/planted.cjs');
+  writeFileSync(planted, `require('node:fs').writeFileSync('${folder}/ran', '')`);
+  const asked = `const name = ['planted', 'cjs'].join('.'); await import(name).catch(() => undefined);`;
+  writeFileSync(file, asked + valid);
+  vi.stubEnv('TMPDIR', temporary);
+  expect(await exportedScenario(file)).toMatchObject({ name: 'mine' });
+  expect(existsSync(path.join(folder, 'ran'))).toBe(false);
+});
+
+test.runIf(process.geteuid?.() === 0)(
+  'root compiles no scenario beside packages of another user',
+  async () => {
+    const { file, folder } = written(valid);
+    mkdirSync(path.join(folder, 'node_modules'));
+    chownSync(path.join(folder, 'node_modules'), 12_345, 12_345);
+    expect(await refusalOf(findScenario(file))).toBe(
+      `${file}: ${folder}/node_modules belongs to user 12345, and Node reads it for the scenario: remove it, or move the scenario`,
+    );
+  },
+);

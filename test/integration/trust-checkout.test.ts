@@ -17,7 +17,7 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { describe, expect, it, onTestFinished, test, vi } from 'vitest';
 import { refusalForRoot } from '../../bin/refusal.mjs';
-import { bundledForK6 } from '../../lib/runner/k6.ts';
+import { run } from '../../lib/process.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
 import { plantedIn } from '../fixtures/planted.ts';
@@ -246,21 +246,55 @@ describe('a checkout', () => {
     expect(wasRun()).toBe(false);
   });
 
-  test('compiles without a tsconfig.json of the folders above', async () => {
+  test('compiles without what lies in the folders of the caller and above', async () => {
     const above = newFolder();
     const root = join(above, 'bakeoff');
-    cpSync(join(projectRoot, 'bin'), join(root, 'bin'), { recursive: true });
+    for (const name of ['bin', 'lib', 'package.json', 'xk6-loadgen/metrics.json'])
+      cpSync(join(projectRoot, name), join(root, name), { recursive: true });
     symlinkSync(join(projectRoot, 'node_modules'), join(root, 'node_modules'));
-    writeFileSync(join(root, 'main.ts'), "import { parse } from 'yaml'; console.log(parse);");
-    writeFileSync(join(above, 'yaml.ts'), "export const parse = 'planted';");
-    const paths = { '*': [`${above}/*`] };
+    // Of all that Node and its tools look for there: a tsconfig.json, and a manifest of Yarn, which both lead imports elsewhere.
+    mkdirSync(join(above, 'planted'));
+    const paths = { '*': [`${above}/planted/*`] };
     writeFileSync(join(above, 'tsconfig.json'), JSON.stringify({ compilerOptions: { paths } }));
-    const main = pathToFileURL(join(root, 'main.ts'));
-    const { bundledForNode } = (await import(
-      join(root, 'bin/bundle.mjs')
-    )) as typeof import('../../bin/bundle.mjs');
-    expect(await bundledForNode(main, {})).not.toContain('planted');
-    expect(await bundledForK6(join(root, 'main.ts'), '')).not.toContain('planted');
+    const packages = ['esbuild', 'yaml', 'valibot', 'fastest-levenshtein', '@observablehq/plot'];
+    for (const name of packages) {
+      mkdirSync(join(above, 'planted', name), { recursive: true });
+      writeFileSync(join(above, 'planted', name, 'index.js'), "export const parse = 'planted';");
+    }
+    const links = packages.map((name) => [name, 'npm:1.0.0']);
+    const manifest = {
+      __info: [],
+      dependencyTreeRoots: [{ name: 'root', reference: 'workspace:.' }],
+      ignorePatternData: null,
+      enableTopLevelFallback: true,
+      fallbackPool: [],
+      fallbackExclusionList: [],
+      packageRegistryData: [
+        [null, [[null, { packageLocation: './', packageDependencies: links, linkType: 'SOFT' }]]],
+        ...packages.map((name) => {
+          const at = { packageLocation: `./planted/${name}/`, packageDependencies: [] };
+          return [name, [['npm:1.0.0', { ...at, linkType: 'HARD' }]]];
+        }),
+      ],
+    };
+    writeFileSync(join(above, '.pnp.data.json'), JSON.stringify(manifest));
+    writeFileSync(join(root, 'main.ts'), "import { parse } from 'yaml'; console.log(parse);");
+    const bundles = `
+      import assert from 'node:assert';
+      // Of prettier and npm, in a folder among the temporary files that another user may have made.
+      assert(process.env.NODE_DISABLE_COMPILE_CACHE === '1');
+      import { bundledForNode } from './bin/bundle.mjs';
+      import { bundledForK6 } from './lib/runner/k6.ts';
+      import { page } from './lib/report/html/page.ts';
+      console.log(await bundledForNode(new URL('main.ts', '${pathToFileURL(root)}/'), {}));
+      console.log(await bundledForK6('${root}/main.ts', ''));
+      console.log(await page('', '', [{ title: '', text: '', data: {}, tables: [] }]));`;
+    writeFileSync(join(root, 'bundles.ts'), bundles);
+    const words = ['--import', join(projectRoot, 'bin/tsx.mjs'), 'bundles.ts'];
+    const { stdout, stderr } = await run({ command: process.execPath, args: words, cwd: root });
+    expect(stderr).toBe('');
+    expect(stdout.length).toBeGreaterThan(100_000);
+    expect(stdout).not.toContain('planted');
   });
 
   test('is tested without code and compiled files of the folders above', () => {

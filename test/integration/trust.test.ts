@@ -336,3 +336,7 @@ test('a stopped process ends with a killed bakeoff', async () => {
   runner.process.kill('SIGKILL');
   await vi.waitFor(() => expect(isRunning(pid)).toBe(false), 10_000);
 });
+
+test('a helper starts in /, where nobody else puts libraries', async () => {
+  expect((await run({ command: 'sh', args: ['-c', 'pwd'] })).stdout).toBe('/\n');
+});

@@ -58,6 +58,19 @@ func (l *loop) begins(r *request, due int64) attempt {
 // noLatency marks a response that is not the last one of its page (Options.Together).
 const noLatency = -1
 
+// fewBytes is how much the length of a page varies that has a counter or a date.
+const fewBytes = 16
+
+// isFar tells whether a body has less than half, or more than one and a half times, the length of the loop's first one of its class. A few
+// bytes are never far.
+func (l *loop) isFar(class int, bodyBytes int64) bool {
+	first := &l.firstBodies[class]
+	if *first < 0 {
+		*first = bodyBytes
+	}
+	return 2*max(bodyBytes-*first, *first-bodyBytes) > max(*first, 2*fewBytes)
+}
+
 // response ends an attempt by the loop's clock. The load's latency runs from `from` (noLatency: it has none), its page's from a.start.
 func (l *loop) response(a *attempt, from int64, status int, headerBytes, decodedBytes, bodyBytes int64) {
 	n := &l.counts
@@ -70,6 +83,9 @@ func (l *loop) response(a *attempt, from int64, status int, headerBytes, decoded
 	class := status/100 - 2 // Parsers let only 200 to 599 through
 	i.Responses[class]++
 	i.BodyBytes[class] += bodyBytes
+	if len(l.plan.requests) == 1 && l.isFar(class, bodyBytes) {
+		i.OtherBodies++
+	}
 	if status >= 300 {
 		i.Statuses[status-300]++
 	}

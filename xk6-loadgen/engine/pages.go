@@ -187,7 +187,7 @@ func (r *pageRecorder) figures(names []string) (figures []PageFigures) {
 		figures = append(figures, PageFigures{
 			Page: names[i], Responses: p.responses, Unexpected: p.unexpected, Errors: p.errors, BodyBytes: p.bodyBytes,
 			UnexpectedBodyBytes: p.unexpectedBodyBytes,
-			LatencyMs: all.distribution(), MidMeanMs: all.midMeanMs(),
+			LatencyMs:           all.distribution(), MidMeanMs: all.midMeanMs(),
 		})
 	}
 	return figures

@@ -119,7 +119,16 @@ function mergeResults(
   const limits = results.flatMap(({ maxConcurrentStreams }) => maxConcurrentStreams ?? []);
   return {
     ...byName(
-      ['requests', 'warmupRequests', 'inFlight', 'hung', 'unsent', 'unexpected', 'cpuSeconds'],
+      [
+        'requests',
+        'warmupRequests',
+        'inFlight',
+        'hung',
+        'unsent',
+        'unexpected',
+        'otherBodies',
+        'cpuSeconds',
+      ],
       (name) => total(results, (result) => result[name]),
     ),
     ...byName(['latencyMs', 'connectMs', 'firstByteMs', 'sendDelayMs'], (name) =>
