@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
-import type { Phase } from '../../lib/result/result.ts';
+import { shareOfOtherBodies, sideWithSeveralBodies } from '../../lib/analysis/bodies.ts';
+import type { Phase, VariantResult } from '../../lib/result/result.ts';
 import { present } from '../../lib/present.ts';
 import { otherBodiesOf } from '../../lib/runner/bodies.ts';
 import { RoundFailure } from '../../lib/runner/failures.ts';
@@ -8,6 +9,8 @@ import type { Load } from '../../lib/scenario/load.ts';
 import type { LoadRequest } from '../../lib/scenario/model.ts';
 import type { RunnableVariant } from '../../lib/scenario/variants.ts';
 import { pageFigures, phase } from '../fixtures/phase.ts';
+
+type Side = Pick<VariantResult, 'rounds'>;
 
 const withBody = (body: number, changes: Partial<Phase> = {}): Phase => {
   const changed = phase({ requests: 1000, ...changes });
@@ -177,4 +180,16 @@ test('a page of a shipped server that changes fails the round', () => {
   expect(() => otherPages(bigAndSmall, [small, big], { variant: shipped })).toThrow(
     'shipped: bodies of /small had 100.00 B on average, and the page has 100 B: it changed',
   );
+});
+
+test('a side whose bodies are of several lengths has no verdict, unless the other has as many', () => {
+  const sideOf = (otherBodies: number) => ({
+    rounds: [1, 2].map((round) => ({ round, phases: [phase({ requests: 1000, otherBodies })] })),
+  });
+  const [none, few, many] = [0, 10, 21].map(sideOf);
+  expect(sideWithSeveralBodies([none, few] as Side[])).toBeUndefined();
+  expect(sideWithSeveralBodies([few, many] as Side[])).toBe(many);
+  expect(sideWithSeveralBodies([many, none] as Side[])).toBe(many);
+  expect(sideWithSeveralBodies([many, many] as Side[])).toBeUndefined();
+  expect(shareOfOtherBodies(many as Side)).toBe(0.021);
 });

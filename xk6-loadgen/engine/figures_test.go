@@ -250,3 +250,28 @@ func TestCPUTimeIsThatOfOnesOwnTurns(t *testing.T) {
 		}
 	}
 }
+
+func TestBodiesFarFromTheFirstAreCounted(t *testing.T) {
+	for _, x := range []struct {
+		mix    []Request
+		bodies []int64
+		want   int64
+	}{
+		{nil, []int64{100, 100, 51, 149, 49, 151, 0, 100}, 3},
+		{nil, []int64{10, 0, 26, 27}, 1}, // a counter in a short page
+		{nil, []int64{0, 16, 17}, 1},
+		{[]Request{{Target: "/a"}, {Target: "/a?more"}}, []int64{100, 10, 1000}, 0},
+	} {
+		o := options("http://127.0.0.1:9/")
+		o.Mix, o.Requests = x.mix, 1
+		l := idleLoop(t, o)
+		r := &l.plan.requests[0]
+		for _, bodyBytes := range x.bodies {
+			l.counts.outstanding++
+			l.response(&attempt{start: l.clock, request: r, expected: r.expected}, l.clock, 200, 1, 1, bodyBytes)
+		}
+		if got := l.counts.interval.OtherBodies; got != x.want {
+			t.Errorf("%v: %d are far, want %d", x.bodies, got, x.want)
+		}
+	}
+}
