@@ -14,8 +14,7 @@ import { find, thisMachine } from '../../lib/setup/machine.ts';
 import { listening } from '../fixtures/listening.ts';
 import { ownFiles } from '../fixtures/own-files.ts';
 import { pidIn } from '../fixtures/node-process.ts';
-import { descendants, isRunning, stillRunning } from '../fixtures/processes.ts';
-import { startedBy } from '../fixtures/servers.ts';
+import { isRunning } from '../fixtures/processes.ts';
 
 /** Answers "hi" at the address in the first argument, on the port from the arguments or $PORT. */
 const server = `
@@ -37,7 +36,6 @@ beforeEach(async () => {
     // The child leaves process group, session and process tree, and ignores TERM.
     'leaves.cjs': `require('node:child_process').spawn('setsid', ['-f', 'sh', '-c', 'trap "" TERM; echo $$ > left.pid; while :; do sleep 1; done']); ${server}`,
     'tidy.cjs': `let told = ''; process.on('SIGTERM', () => { told += 'TERM'; setTimeout(() => { require('node:fs').writeFileSync('tidied', told); process.exit(); }, 1000); }); ${server}`,
-    'deaf.cjs': `process.on('SIGTERM', () => {}); ${server}`,
     'loud.cjs': `const line = 'x'.repeat(1e6); setInterval(() => { for (let i = 0; i < 20; i++) require('node:fs').writeSync(1, line); }, 10); ${server}`,
     'late.cjs': `const http = require('node:http'); http.createServer().listen(0, '127.0.0.1'); setTimeout(() => { ${server} }, 300);`,
     'slow.cjs': `setTimeout(() => { ${server} }, 1000);`,
@@ -195,20 +193,6 @@ it('a command has time for a clean shutdown, and gets one signal', async () => {
   await stop();
   expect(readFileSync(path.join(files, 'tidied'), 'utf8')).toBe('TERM');
 });
-
-it('a command is ended with all processes when bakeoff is killed', async () => {
-  const { runner } = await startedBy(
-    { ...command(`sh -c 'node deaf.cjs & wait'`), folder: files },
-    { binaries: {}, folder: path.join(files, 'round'), page: { path: '/' } },
-  );
-  const all = descendants(runner.pid as number);
-  onTestFinished(() => {
-    for (const { pid } of stillRunning(all)) process.kill(pid, 'SIGKILL');
-  });
-  expect(all.map(({ command: name }) => name)).toContain('node');
-  runner.kill('SIGKILL');
-  await vi.waitFor(() => expect(stillRunning(all)).toEqual([]), { timeout: 20_000 });
-}, 60_000);
 
 it('a command may write unlimited output', async () => {
   const { logFile, origin, stop } = await start(command('node loud.cjs'));

@@ -1,22 +1,16 @@
 // Endless input ends in a one-line error.
-import { execFileSync, spawnSync } from 'node:child_process';
+import { spawnSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { once } from 'node:events';
 import { createServer as createHttpServer } from 'node:http';
-import { createServer } from 'node:net';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
-import { setTimeout as delay } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import { UserError } from '../../lib/errors.ts';
-import { bodyOfFile } from '../../lib/scenario/load/flags.ts';
-import { readPageList } from '../../lib/scenario/pages.ts';
 import { serverBuild } from '../../lib/servers/build.ts';
 import { limitChild, startChild } from '../../lib/process.ts';
-import { waitUntilReady } from '../../lib/servers/ready.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
 import { ping } from '../../lib/influx/client.ts';
-import { closedPort, listening } from '../fixtures/listening.ts';
+import { listening } from '../fixtures/listening.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
 import { refusalOf } from '../fixtures/refused.ts';
 
@@ -34,42 +28,12 @@ test('a binary that prints endlessly', async () => {
   // The command does not wait for the time limit.
 }, 25_000);
 
-test('a device or a pipe as a list of pages or body', () => {
-  const pipe = join(newFolder(), 'pipe');
-  execFileSync('mkfifo', [pipe]);
-  for (const read of [readPageList, bodyOfFile])
-    for (const file of ['/dev/zero', pipe])
-      expect(() => read('--flag', file)).toThrow(
-        new UserError(`--flag ${file}: it is a pipe, socket or device, not a file`, 2),
-      );
-});
-
 test('a pipe from the shell is read', () => {
   // Nothing listens at the address, because the list is read first.
   const compare = `exec "$0" bin/bakeoff.mjs compare http://127.0.0.1:1/ http://127.0.0.1:2/ --urls <(printf "/a\\n/b x\\n")`;
   const { stderr } = spawnSync('bash', ['-c', compare, process.execPath], { cwd: projectRoot });
   expect(String(stderr)).toMatch(/^--urls \/dev\/fd\/\d+, line 2: write a path or URL, .*\n$/);
 }, 60_000);
-
-test('a server that first refuses connections, and then does not answer', async () => {
-  const address = '127.86.73.15';
-  const port = await closedPort(address);
-  const asked = waitUntilReady(
-    {
-      origin: `http://${address}:${port}`,
-      page: { path: '/' },
-      load: { protocol: 'http/1.1' },
-    },
-    new AbortController().signal,
-    1500,
-  );
-  await Promise.all([
-    expect(asked).rejects.toThrow(
-      new UserError(`http://${address}:${port}/ did not answer over http/1.1 within 1.5 s`),
-    ),
-    delay(100).then(() => listening(createServer(), port, address)),
-  ]);
-});
 
 test('an endless response in place of InfluxDB', async () => {
   const part = Buffer.alloc(1e6, 'x');

@@ -13,7 +13,6 @@ import { curvesOf, foundIn } from '../../lib/report/found.ts';
 import { runPoint, tablePoints } from '../../lib/features/influxdb/points.ts';
 import { openStore } from '../../lib/features/influxdb/store.ts';
 import { fakeGrafana, type FakeGrafana } from '../fixtures/fake-grafana.ts';
-import { closedPort } from '../fixtures/listening.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
 import { isRunning } from '../fixtures/processes.ts';
 import { openFileCache, result, workers } from '../fixtures/result.ts';
@@ -185,16 +184,6 @@ it('reports in one line that Grafana does not start', async () => {
   );
 });
 
-it('reports a problem with InfluxDB in one line, before Grafana starts', async () => {
-  const grafana = fakeGrafana();
-  const url = `http://127.0.0.1:${await closedPort()}`;
-  const command = start(['--influx', url], grafana, { INFLUX_TOKEN: '' });
-  expect(await command.ended).toBe(1);
-  expect(command.stderr()).toMatch(/^InfluxDB at \S+ does not answer \(.*ECONNREFUSED.*\)\n$/);
-  expect(command.stdout()).toBe('');
-  expect(existsSync(join(grafana.home, 'started.json'))).toBe(false);
-});
-
 it.skipIf(hasGrafana)('runs the image of the compose file if Docker works', async () => {
   const grafana = fakeGrafana();
   const folder = join(grafana.home, 'path');
@@ -237,19 +226,6 @@ it('refuses unknown arguments, and a folder without Grafana', async () => {
     expect.stringMatching(/--inflix.*--influx/),
     expect.stringMatching(/^GRAFANA_HOME=\S+ has no Grafana in it /),
   ]);
-});
-
-it('leaves nothing running', () => {
-  const left = readdirSync('/proc')
-    .filter((name) => /^\d+$/.test(name))
-    .filter((pid) => {
-      try {
-        return readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes(home.folder);
-      } catch {
-        return false;
-      }
-    });
-  expect(left).toEqual([]);
 });
 
 function lastLine(command: ScenarioRun) {

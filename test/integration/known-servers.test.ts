@@ -91,28 +91,6 @@ it.each([
   if (cpuMicros !== undefined) expectAbout(seen.cpuMicros, cpuMicros, 5);
 });
 
-it('a token bucket has the right rate, and a burst after a pause', async () => {
-  const load = await started('-tokens 500 -burst 300');
-  const seconds = ({ requests, seconds }: LoadResult) =>
-    seconds - Math.max(0, requests - 300) / 500;
-  // Load by count: from the first connect to the last response. k6's start is the pause.
-  const seen = await load({ connections: 300, requests: 800 });
-  expect(seconds(seen)).toBeGreaterThan(-0.03);
-  expect(seconds(seen)).toBeLessThan(0.2);
-});
-
-it('each of four uneven workers has the right share of connections', busyMachine, async () => {
-  const load = await started('-workers 4 -service 2ms -uneven');
-  const { perConnectionRps } = await load({
-    connections: 200,
-    warmup: '400ms',
-    duration: '1200ms',
-  });
-  // 500/s for 80 connections, and for 20.
-  expectAbout(perConnectionRps.min, 500 / 80, 25);
-  expectAbout(perConnectionRps.max, 500 / 20, 25);
-});
-
 it.each([
   ['-workers 8 -service 50us -then 50ms', { connections: 100, requests: 500 }, 50.05],
   ['-service 1ms', { rate: 300, connections: 20, requests: 200 }, 1],

@@ -303,15 +303,6 @@ test('after an interrupt, apt finishes its work', async () => {
   expect(machine.printed()).toContain('nginx: interrupted, apt-get finishes what it has begun …\n');
 });
 
-test('without permission to install, one line per tool says how', async () => {
-  const { machine, log } = aptSystem('bring nginx');
-  machine.mayInstall = false;
-  await expect(ensureTools(['nginx', 'influxd'], machine)).rejects.toThrow(
-    /^nginx is missing: install it with: .*\ninfluxd is missing: install it with: .*$/,
-  );
-  expect([log(), machine.printed()]).toEqual([[''], '']);
-});
-
 test('an existing policy-rc.d stays', async () => {
   const system = aptSystem('bring nginx');
   writeFileSync(system.policyFile, '#!/bin/sh\nexit 102\n', { mode: 0o755 });

@@ -317,30 +317,6 @@ it('counts the points of each measurement once at the end of a run', async () =>
   expect((await pointsOf('counted')) as Series[]).toEqual(series);
 }, 60_000);
 
-it('counts points of a measurement as lost whose type the database does not take', async () => {
-  const { local } = await ownStore('conflict');
-  // Types hold for a week of the points' times.
-  await local.write(['loadgen_requests,run=other value="a" 1800000000000000000']);
-  await local.write(['server_cpu,run=other value="a" 1800000000000000000']);
-  const run = 'conflict';
-  const round = { variant: 'v', round: 1, recordFile: writeRecord(run, 2), requests: 20 };
-  const integrity = await checkRound(local, run, round);
-  const own = ownPoints(run);
-  const conflict = `InfluxDB at ${local.influx.url}: partial write: field type conflict: input field "value" on measurement "loadgen_requests" is type float, already exists as type string dropped=2 (status 400)`;
-  const lack = `InfluxDB lacks 20 of 20 requests of v, round 1: ${conflict}`;
-  expect(integrity).toMatchObject({ lost: 20, problems: [lack] });
-  const { changed, points } = await checkRun(local, run, [{ ...round, integrity }], own);
-  expect([...changed.values()]).toMatchObject([{ lost: 20, problems: [lack] }]);
-  expect(points).toEqual({
-    written: 5,
-    stored: 2,
-    backfilled: 2,
-    lost: 3,
-    lacking: ['loadgen_requests', 'server_cpu'],
-    reason: conflict,
-  });
-}, 60_000);
-
 it('rewrites the samples after the folder of the database was deleted', async () => {
   const { place, local } = await ownStore('removed');
   const { round, own } = await storedRound(local, 'removed');
@@ -352,15 +328,6 @@ it('rewrites the samples after the folder of the database was deleted', async ()
     points: allBackfilled,
     problems: [],
   });
-}, 60_000);
-
-it('rewrites samples that influxd has only in memory', async () => {
-  const { place, local } = await ownStore('parts');
-  const { round, own } = await storedRound(local, 'parts');
-  rmSync(join(place, 'wal', 'bakeoff'), { recursive: true, maxRetries: 20 });
-  const { changed, points } = await checkRun(local, 'parts', [round], own);
-  expect(changed.get(round)).toMatchObject({ stored: 20, backfilled: 20, lost: 0 });
-  expect(points).toEqual(allBackfilled);
 }, 60_000);
 
 it('counts samples as lost if a different database lacks them and there is no record', async () => {

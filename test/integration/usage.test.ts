@@ -1,8 +1,7 @@
 // CPU time and memory of servers and backends, from a fake /proc.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import fs, { mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { syncBuiltinESMExports } from 'node:module';
+import { mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, test, vi } from 'vitest';
 import { byName } from '../../lib/present.ts';
@@ -351,25 +350,6 @@ describe('a backend', () => {
     showOne(10, 1, { sockets: ['77'] });
     const addresses = ports.map((port) => ({ port }));
     expect(watch(addresses, 0)()).toBe(used);
-  });
-
-  test('is found among many addresses by reading each table of sockets once', () => {
-    listen('tcp', [3000, '77']);
-    listen('tcp6', [3001, '77']);
-    showOne(10, 1, { sockets: ['77'] });
-    const read = vi.spyOn(fs, 'readFileSync');
-    onTestFinished(() => {
-      vi.restoreAllMocks();
-      syncBuiltinESMExports();
-    });
-    // Named imports of node:fs see the spy.
-    syncBuiltinESMExports();
-    watch([{ port: 3000 }, { port: 3001 }, { socket: proc }], 0);
-    const tables = read.mock.calls
-      .map(([file]) => String(file))
-      .filter((file) => file.includes('/net/'));
-    const files = ['tcp', 'tcp6', 'unix'].map((file) => path.join(proc, 'net', file));
-    expect(tables.sort()).toEqual(files);
   });
 
   test('as a stub responds with the given delay and length', async () => {

@@ -34,7 +34,6 @@ test.each([
   ['a.conf, http://example.com/', /add --host example\.com /],
   ['a.conf, c=node x.js, --port, a=3000', /^--port is for a command, and a is none$/],
   ['--cgroup, a=/sys/fs/cgroup/x', /^--cgroup is for an address, and no side is one$/],
-  ['--bin, h2o=/x', /^--bin h2o=… is for a config of h2o, and no side is one$/],
   ['a.conf, c=node x.js, --bin, c:nginx=/x', /^--bin nginx=… is for .* nginx, and c is none$/],
   ['--status, 99', /^--status 99: give a status from 200 to 599$/],
   ['--url, /, --urls, list', /^--url and --urls do not go together: leave one out$/],

@@ -10,7 +10,7 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs';
-import { basename, join, resolve } from 'node:path';
+import { join } from 'node:path';
 import { build } from 'esbuild';
 import { expect, it } from 'vitest';
 import { parse } from 'yaml';
@@ -22,16 +22,11 @@ import { newFolder } from '../fixtures/new-folder.ts';
 
 interface Service {
   image?: string;
-  profiles?: string[];
   environment?: Record<string, string>;
   secrets?: string[];
-  entrypoint?: string[];
   ports?: string[];
   volumes?: (string | { source: string })[];
   ulimits?: { nofile: number };
-  healthcheck?: { test: string[] };
-  depends_on?: Record<string, { condition: string }>;
-  build?: { context: string; dockerfile: string };
 }
 
 const read = (file: string) => readFileSync(join(projectRoot, file), 'utf8');
@@ -96,31 +91,6 @@ it('compose.yaml gives Grafana only a read-only password', () => {
   expect(connections).toBe(
     '<v1><auth><create><--org><our org><--read-bucket><0a1b><--username><grafana><--password><content of /run/secrets/influx-read-password>',
   );
-});
-
-it('compose.yaml waits until services are healthy', () => {
-  for (const [, { profiles, healthcheck }] of services)
-    if (profiles === undefined) expect(healthcheck?.test.length).toBeGreaterThan(1);
-  const influxdb = { condition: 'service_healthy' };
-  expect(service('grafana').depends_on).toEqual({ influxdb });
-  expect(service('bakeoff').depends_on).toEqual({ influxdb, grafana: influxdb });
-});
-
-it('compose.yaml mounts and builds existing files', () => {
-  const folders = services
-    .flatMap(([, { volumes = [] }]) => volumes)
-    .map((volume) => (typeof volume === 'string' ? volume.replace(/:.*/, '') : volume.source))
-    .filter((source) => source.startsWith('.'));
-  expect(folders).toHaveLength(5);
-  const { context = '', dockerfile = '' } = service('bakeoff').build ?? {};
-  const home = service('grafana').environment?.GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH ?? '';
-  const needed = [
-    ...folders,
-    join(context, dockerfile),
-    join('../dashboards/generated', basename(home)),
-  ].map((path) => resolve(projectRoot, 'docker', path));
-  const results = join(projectRoot, 'results');
-  expect(needed.filter((path) => !existsSync(path) && path !== results)).toEqual([]);
 });
 
 it('compose.yaml allows enough connections for every scenario', async () => {

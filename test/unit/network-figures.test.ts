@@ -10,7 +10,7 @@ import type { Phase } from '../../lib/result/result.ts';
 import type { NetworkSpec } from '../../lib/scenario/model.ts';
 import { roundsOf } from '../fixtures/comparison.ts';
 import { delayed, overLink, phaseOverLink, traffic } from '../fixtures/link.ts';
-import { noCauses, phase, readErrors } from '../fixtures/phase.ts';
+import { noCauses, readErrors } from '../fixtures/phase.ts';
 import { facts } from '../fixtures/result.ts';
 
 const figures = (phases: readonly Phase[], spec: NetworkSpec = delayed, cores = 1): NetworkResult =>
@@ -71,11 +71,6 @@ test('figures are 0 without a request', () => {
   expect(JSON.stringify(none)).not.toContain('null');
   const { packetsPerRequest } = figures([nothing, phaseOverLink(100), phaseOverLink(100)]);
   expect(packetsPerRequest.toServer).toBe(6);
-});
-
-test('there are no figures over loopback, or without a round', () => {
-  for (const phases of [[], [phase({ requests: 100 })]])
-    expect(networkResult(delayed, roundsOf(phases), 1)).toBeNull();
 });
 
 test("the idle share of the server's cores is a figure", () => {

@@ -9,7 +9,6 @@ import { pathToFileURL } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { bundledForNode } from '../../bin/bundle.mjs';
 import type { Protocol } from '../../lib/scenario/model.ts';
-import { freePort, listensOn, portProblem } from '../../lib/servers/ports.ts';
 import { waitUntilReady } from '../../lib/servers/ready.ts';
 import type { ReadyCheck } from '../../lib/servers/server.ts';
 import { run } from '../../lib/process.ts';
@@ -159,11 +158,6 @@ it.each<[string, string, RegExp]>([
   expect(await refusal(server, {}, { limitMs: 2000 })).toMatch(message);
 });
 
-it('accepts headers of 50 KiB', async () => {
-  const long = always(200, '12345', { 'X-Long': 'a'.repeat(50 * 1024) });
-  expect((await ready(answering(long))).bytes).toBe(5);
-});
-
 describe.each(protocols)('of several pages over %s', (protocol) => {
   // The first page has 10 bytes and a weight of 34, the other 166 have 20 bytes. They are requested in two batches.
   const requests = Array.from({ length: 167 }, (_, index) => ({
@@ -256,7 +250,6 @@ it.each<[number, Partial<ReadyCheck>, string]>([
     { hosts: ['_', '*.b.org', '~^c', '', 'a.org:8080', 'd.org'] },
     'status 404: give a page that it answers with 200 (it serves a.org: --url http://a.org/x; ',
   ],
-  [404, { hosts: ['_', 'localhost'] }, usual],
   [404, { hosts: ['a.org'], page: b }, usual],
 ])('a wrong status from a config without docroot: %i for %j', async (code, check, message) => {
   const server = answering(
@@ -295,19 +288,9 @@ describe('a server of another protocol', () => {
 
   it.each([
     ['http', 'h2', 'the load is h2, which needs TLS, and http://127.0.0.1:1/ has none: choose'],
-    ['http', 'h3', 'the load is h3, which needs TLS, '],
     ['https', 'h2c', 'the load is h2c, which has no TLS, and https://127.0.0.1:1/ has it: choose'],
   ] as const)('%s is refused for %s before a request', async (scheme, protocol, message) => {
     const check = { origin: `${scheme}://127.0.0.1:1`, page, load: { protocol } };
     expect(await refusalOf(waitUntilReady(check, never))).toContain(message);
   });
-});
-
-it('reports used ports and their processes', async () => {
-  const at = (port: number) => ({ address: '127.0.0.1', port });
-  const [taken, free] = [at(await listening(createTcpServer())), at(await freePort())];
-  expect((await portProblem(taken))?.code).toBe('EADDRINUSE');
-  expect(await portProblem(free)).toBeUndefined();
-  expect(listensOn(process.pid, taken)).toBe(true);
-  expect(listensOn(process.pid, free) || listensOn(process.ppid, taken)).toBe(false);
 });

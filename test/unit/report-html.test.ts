@@ -8,7 +8,7 @@ import type { PlotData } from '../../lib/report/html/figure.ts';
 import { headlineHtml } from '../../lib/report/html/headline.ts';
 import { Html, html, nothing, page, tableHtml } from '../../lib/report/html/page.ts';
 import { htmlReport } from '../../lib/report/html/run-page.ts';
-import { leftColumn, tableOf, cellText } from '../../lib/report/table.ts';
+import { cellText } from '../../lib/report/table.ts';
 import type { Comparison, Phase, Result } from '../../lib/result/result.ts';
 import { variantTable } from '../../lib/report/run-tables.ts';
 import { h2Result } from '../fixtures/h2-result.ts';
@@ -54,16 +54,10 @@ test('a table has the same cells as on the terminal, and marked verdicts', () =>
   expect(text).toContain('[31,\u00a034] <span class="verdict faster">faster</span>');
 });
 
-test('text bars appear on the terminal only', () => {
-  const columns = [leftColumn('n', () => '7'), leftColumn('n', () => '7  ██▍')] as const;
-  expect(tableHtml(tableOf([1], columns)).text).toContain('<td class="left">7</td>');
-});
-
 test.each([
   ['rps', 6, 'faster', 'b is 6 times as fast as workers'],
   ['cpu', 0.22, 'faster', 'b uses 22 % of the CPU of workers'],
   ['p99', 1.5, 'slower', 'b is slower than workers: p99 +50 %'],
-  ['cpu', 1.001, 'same', 'b is as cheap as workers, within 1 %'],
   ['rps', 1.01, 'inconclusive', 'Not decided whether b is faster than workers'],
 ] as const)(
   'the headline is the verdict with its size: %s %f %s',

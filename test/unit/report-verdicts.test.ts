@@ -51,7 +51,6 @@ test.each<[Partial<Comparison>, string]>([
 test.each<[Metric, number, [number, number], Comparison['verdict'], string]>([
   ['rps', 6.02, [5.804, 6.25], 'faster', 'faster here: 6.02 times; 5.8 to 6.25 times'],
   ['cpu', 0.22, [0.14, 0.34], 'faster', 'cheaper here: uses 22 % of the CPU; 14 % to 34 %'],
-  ['cpu', 8.13, [7.9, 8.4], 'slower', 'costlier here: uses 8.13 times the CPU; 7.9 to 8.4 times'],
 ])(
   'shows percent up to double, then factors; shares of CPU time: %s %f',
   (metric, ratio, ci95, verdict, text) => {
@@ -209,7 +208,6 @@ test('a link slower than the servers is reported with its most requests/s', () =
 
 test.each<[string, number[], string[]]>([
   ['as many bytes', [2, 2.1], []],
-  ['a link that is enough', [0.1, 0.9], []],
   ['more bytes', [0.5, 4.1], ['open-file-cache sends 8.2 times the bytes', 'at most 14,634']],
   ['more bytes of the baseline', [4, 2], ['workers sends 2 times the bytes', 'at most 15,000']],
 ])('the verdict says that bytes are free on loopback: %s', (_, gbits, [begin, end]) => {

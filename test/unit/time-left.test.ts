@@ -1,6 +1,6 @@
 // The time that a run still takes.
 import { expect, test } from 'vitest';
-import { reasonOfTime, TimeLeft, timeText } from '../../lib/runner/time-left.ts';
+import { reasonOfTime, TimeLeft } from '../../lib/runner/time-left.ts';
 import type { PlannedVariant, VariantRound } from '../../lib/runner/plan.ts';
 import { findScenario } from '../../lib/cli/find-scenario.ts';
 import type { Phase } from '../../lib/result/result.ts';
@@ -62,18 +62,6 @@ test('a shorter time is announced too, if somebody waits for it', () => {
   expect([ends(1), ends(10)]).toEqual([undefined, 'earlier']);
 });
 
-test('another time is not announced at the end', () => {
-  const time = new TimeLeft(20);
-  time.began(20, 0);
-  expect([time.left(1, 99), time.newsOf(0, 1, 99)]).toEqual([expect.closeTo(19.8), 'later']);
-  time.ended(100);
-  const late = new TimeLeft(10);
-  late.began(10, 0);
-  late.ended(30);
-  late.began(3, 30);
-  expect([late.newsOf(1, 1, 57), late.left(1, 57)]).toEqual([undefined, expect.closeTo(3)]);
-});
-
 const scenario = await findScenario('nginx-open-file-cache');
 const variants = planOf(scenario).variants.slice(0, 2);
 
@@ -93,11 +81,4 @@ test('the reason of another time is what the last round has shown', () => {
   const slow = { turns: waits, latencyMs: latency(50, 60, 70) };
   expect(reason(slow)).toBe(`${a.variant.name} and ${b.variant.name} take long to answer`);
   expect(reason({})).toBe('rounds take longer than planned');
-});
-
-test('the text has one time if there is one', () => {
-  expect([timeText(40, 120), timeText(40, 40.2)]).toEqual([
-    'about 40 s to 2 min more',
-    'about 40 s more',
-  ]);
 });

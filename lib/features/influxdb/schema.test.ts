@@ -191,16 +191,6 @@ const tuned: MeasuredVariant = {
   setup: 'b',
 };
 
-it('tags the run and the table with the article', () => {
-  const article = { id: '003', title: 't', date: '2014' };
-  const of = { ...result([workers, openFileCache]), article };
-  expect(parsedLine(runPoint(of, true)).tags).toMatchObject({ article: '003' });
-  expect(linesIn('bench_comparison', of).map((line) => parsedLine(line).tags['article'])).toEqual([
-    '003',
-    '003',
-  ]);
-});
-
 it('writes the growth of a queue, and no latency in that case', () => {
   const grows = { queueGrowth: { perSecond: 300, standardError: 1 }, rps: 1000 };
   const phases = [{ ...phase, requests: 2600, seconds: 2, ...grows }];
@@ -452,8 +442,4 @@ it('has a noise floor for requests/s only', () => {
 
 it.each(measurements)('counts the points of $measurement by a field that it has', (known) => {
   expect(Object.keys(known.fields)).toContain(fieldOfEach(known.measurement));
-});
-
-it("counts k6's own measurements by their value", () => {
-  expect(fieldOfEach('vus')).toBe('value');
 });

@@ -24,7 +24,6 @@ import { cellText } from '../../report/table.ts';
 import type { Comparison, Result, Verdict } from '../../result/result.ts';
 import type { ServerName } from '../../scenario/model.ts';
 import { wrk } from '../../scenario/load/generators.ts';
-import { h2oKind } from '../../servers/h2o.ts';
 import { nghttpdKind } from '../../servers/nghttpd.ts';
 import { nginxKind } from '../../servers/nginx.ts';
 import { adopt } from '../../../test/fixtures/adopted.ts';
@@ -66,7 +65,6 @@ test.each([
 
 test.each([
   [{ cores: 'a {cores};', twice: 'a {twice-cores};' }, 3, ['a-cores: a 3;', 'a-twice: a 6;']],
-  [{ 1: 'a 1;', cores: 'a {cores};' }, 1, ['a-1: a 1;']],
 ])('the catalogue with values %j on %i cores has %j', (values, cores, lines) => {
   const [knob] = checkKnobs('nginx', [{ ...right, values }], '') as [Candidate['knob']];
   const candidates = candidatesOf(knob, cores);
@@ -232,12 +230,6 @@ test.each([
   expect(await overlaid('h2o', text, overlays)).toEqual(expected);
 });
 
-it('an h2o knob is in the running config', async () => {
-  const text = 'listen: {port: 80, ssl: {certificate-file: a, key-file: b}}\nhosts: {}\n';
-  const { lines } = await adopt(h2oKind, text, { overlays: [neverbleed] });
-  expect(lines).toContain('neverbleed: OFF');
-});
-
 test.each([
   [
     '--workers=2',
@@ -268,7 +260,6 @@ const gzipped = { load: wrk("-c 1 -t 1 -d 1 -H 'accept-encoding: gzip'") };
 test.each<[string | undefined, Candidate['knob']['where'], Partial<Surroundings>?]>([
   ['this build is without --with-pcre-jit', { build: '--with-pcre-jit' }],
   ['only with HTTP/2', { http2: true }],
-  ['only with 2 workers or more', { workers: 2 }],
   ['only with bodies of 32,768 bytes or more', { bodyBytes: 32_768 }],
   ['only where requests are passed on', { proxied: true }],
   ['only where files are served', { static: true }, { facts: facts({ proxied: true }) }],
@@ -363,7 +354,6 @@ it('an undecided knob may help', () => {
 test.each([
   ['server', 'listen ... reuseport;', 'listen ... backlog=9;', true],
   ['top', 'num-threads: 1', 'num-threads: 2', false],
-  ['flags', '--workers=1', '--workers=2', false],
 ])('the ranking in %s, %s and %s go together: %s', (context, first, second, goTogether) => {
   const two = [candidate('aio', first, context), candidate('log', second, context)];
   const both = result(['aio', 1.1, 'faster'], ['log', 1.2, 'faster']);

@@ -13,10 +13,8 @@ import { result, workers } from '../../../test/fixtures/result.ts';
 import { columnOf } from '../../../test/fixtures/table.ts';
 import type { MeasuredVariant } from '../../analysis/verdict.ts';
 import { figuresOf } from '../../report/charts.ts';
-import { headingLines, resultHeading } from '../../report/heading.ts';
 import { variantTable } from '../../report/run-tables.ts';
 import { terminalTable, cellText, type Table } from '../../report/table.ts';
-import { terminalReport } from '../../report/texts.ts';
 import type { Result } from '../../result/result.ts';
 import type { NetworkSpec } from '../../scenario/model.ts';
 import { linkPart, linkText, networksText } from './report.ts';
@@ -114,12 +112,6 @@ test('the heading describes the network, or gives the number of networks, but no
   expect(networksText([delayed, { ...delayed, serverSettings: ['article'] }])).toBe(articleLink);
   expect(networksText([delayed, undefined])).toBe('2 different networks');
   expect([networksText([undefined, undefined]), networksText([])]).toEqual(['', '']);
-});
-
-test('the report has the link table', () => {
-  const wide = { width: Infinity, colour: false, verbose: true };
-  expect(terminalReport(notHeld, [], wide).join()).toContain('What went over the link');
-  expect(headingLines(resultHeading(notHeld)).join()).toContain(articleLink);
 });
 
 const at = (series: string, lossShare: number, requests: number, delayMs = 100) =>
