@@ -101,9 +101,12 @@ export function reasonOfTime(
       const { name } = side.variant;
       return isOne(side, outcomes.get(name)?.phases ?? []) ? [name] : [];
     });
-  const warming = named(({ load: { warmupSeconds } }, [first]) => {
-    const took = first?.continuous?.warmupSeconds ?? 0;
-    return warmupSeconds > 0 && took > longWarmUp * warmupSeconds;
+  const tookToWarmUp = ([first]: VariantRound['phases']) => first?.continuous?.warmupSeconds ?? 0;
+  const longest = Math.max(...[...outcomes.values()].map(({ phases }) => tookToWarmUp(phases)));
+  const warming = named(({ load: { warmupSeconds } }, phases) => {
+    const took = tookToWarmUp(phases);
+    // Others add little.
+    return warmupSeconds > 0 && took > longWarmUp * warmupSeconds && took >= longest / 2;
   });
   if (warming.length > 0)
     return `${enumeration(warming)} ${warming.length === 1 ? 'is' : 'are'} still getting faster`;

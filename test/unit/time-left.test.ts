@@ -76,6 +76,15 @@ test('the reason of another time is what the last round has shown', () => {
   expect(reason({ continuous: { ...continuousEnd, warmupSeconds: 6 } })).toBe(
     `${a.variant.name} and ${b.variant.name} are still getting faster`,
   );
+  const after = (warmupSeconds: number) => {
+    const continuous = { ...continuousEnd, warmupSeconds };
+    return { phases: [phase({ ...second(1000), continuous })] };
+  };
+  const unlike = new Map([
+    [a.variant.name, after(3)],
+    [b.variant.name, after(30)],
+  ]);
+  expect(reasonOfTime([a, b], unlike)).toBe(`${b.variant.name} is still getting faster`);
   const turns = second(1000).turns;
   const waits = turns && { ...turns, waits: true };
   const slow = { turns: waits, latencyMs: latency(50, 60, 70) };

@@ -40,11 +40,11 @@ export function lengthOfLook(
 ) {
   const forCauses = overheadSeconds.withPerf + perfLoadSeconds.counted;
   const overhead = overheadSeconds.alone + (asksWhy ? forCauses : 0);
-  // The loads of all sides take half as long as the rounds did at most, and no longer than --max-time leaves.
+  // The loads of all sides take a third of the rounds' time at most, and no longer than --max-time leaves.
   const leftSeconds = (plan.maxTimeSeconds ?? Infinity) - tookSeconds;
   const most = Math.min(
     longestSeconds.ofSide,
-    Math.min(longestSeconds.ofAll, tookSeconds / 2) / sides.length,
+    Math.min(longestSeconds.ofAll, tookSeconds / 3) / sides.length,
     leftSeconds / sides.length - overhead,
   );
   const secondsOf = (side: PlannedVariant) =>

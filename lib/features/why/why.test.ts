@@ -235,7 +235,7 @@ it('the time of the look is known before the rounds: a start and a load for each
   const seconds = (...flags: string[]) =>
     expectedLook(plan, new Map(flags.map((flag) => [flag, ''])));
   const took = estimatedSeconds(plan, expectedRounds(plan).fewest);
-  expect(seconds('no-why')).toBeCloseTo(2 * 1.5 + Math.min(took / 2, 20), 9);
+  expect(seconds('no-why')).toBeCloseTo(2 * 1.5 + Math.min(took / 3, 20), 9);
   const withPerf = process.getuid?.() === 0 ? 2 * 2.5 : 0;
   expect(seconds()).toBeCloseTo(seconds('no-why') + withPerf, 9);
   expect(seconds('no-look')).toBe(0);
@@ -247,8 +247,8 @@ it('the time of the look is known before the rounds: a start and a load for each
     tookSeconds: took,
     isJudged: (side) => side === judged,
   });
-  expect(plan.variants.map(secondsOf)).toEqual([0, Math.min(took / 4, 10)]);
-  expect(plan.variants.map(takes)).toEqual([1.5 + 2.5 + 2, 1.5 + 2.5 + Math.min(took / 4, 10)]);
+  expect(plan.variants.map(secondsOf)).toEqual([0, Math.min(took / 6, 10)]);
+  expect(plan.variants.map(takes)).toEqual([1.5 + 2.5 + 2, 1.5 + 2.5 + Math.min(took / 6, 10)]);
 });
 
 it('the causes of a load in steps are not looked at', async () => {
