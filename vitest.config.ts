@@ -46,8 +46,6 @@ const withServers = {
   globalSetup: [inTests('tools.ts')],
   // On a busy machine rounds are repeated.
   testTimeout: 240_000,
-  // A verdict is right in 95 of 100 runs, and a disturbed run has none.
-  retry: 1,
   hookTimeout: 300_000,
 };
 
@@ -83,6 +81,7 @@ export default defineConfig({
       project('runs', { ...withServers, ...inOwnNetwork }),
       project('alone', {
         ...withServers,
+        ...inOwnNetwork,
         fileParallelism: false,
         sequence: { groupOrder: 1 },
       }),

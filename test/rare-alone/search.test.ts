@@ -101,7 +101,7 @@ test('an interrupted search keeps finished steps and leaves nothing running', as
       expect(run.stderr()).toMatch(
         /round 1 of 4 to 6 · workers .*\n.*round 1 of 4 to 6 · workers /,
       ),
-    soon,
+    { timeout: 120_000, interval: 20 },
   );
   const running = descendants(run.pid);
   run.kill('SIGINT');

@@ -12,7 +12,7 @@ test("without any feature the types are right, and the core's unit tests pass", 
   const types = await node(copy, ['node_modules/typescript/bin/tsc', '--noEmit']);
   expect(types).toEqual({ code: 0, output: '' });
   // On a busy machine a test may time out, which says nothing on the features.
-  const options = ['--run', '--project', 'unit', '--reporter=dot', '--retry=2', '--maxWorkers=2'];
+  const options = ['--run', '--project', 'unit', '--reporter=dot', '--maxWorkers=2'];
   const exclude = leftOut.flatMap((files) => ['--exclude', files]);
   const vitest = ['node_modules/vitest/vitest.mjs', 'run', 'test/unit', ...options, ...exclude];
   const { code, output } = await node(copy, vitest);

@@ -27,7 +27,7 @@ beforeAll(async () => {
   goFolder = dirname(go);
   // The first compilation of its packages may exceed the time limit for a start.
   execFileSync(go, ['build', '-o', '/dev/null', 'server.go'], { cwd: folder });
-}, 300_000);
+}, 900_000);
 
 test('each serves its page, and leaves nothing behind', async () => {
   expect(sides.map(programOf)).toEqual(['caddy', 'lighttpd', 'apache2', 'haproxy', 'node', 'go']);

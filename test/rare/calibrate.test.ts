@@ -112,7 +112,7 @@ test('what a blind test has done is kept, and its score stands at the end', asyn
   const says = /faster|slower|same/;
   const unchecked = kept.runs.filter(({ isChecked }) => !isChecked);
   expect(unchecked.filter(({ verdict, byCpu }) => says.test(`${verdict} ${byCpu}`))).toEqual([]);
-});
+}, 600_000);
 
 /** Scripts that note the policy and the cores of each load, and then become wrk or k6. Returns the variables by which they are found. */
 function notingLoads(file: string): Record<string, string> {

@@ -168,16 +168,16 @@ http { access_log off; server { listen 80; location / { proxy_pass http://app; }
   const workersUsed = watchWorkers();
   const run = runThere(['compare', ...configs, ...args, ...(load === '' ? [] : [load])]);
   expect(await run.ended, run.stderr()).toBe(0);
-  const phases = readResult(out).variants.flatMap(({ rounds }) =>
-    rounds.flatMap((round) => round.phases),
-  );
+  const { variants, dropped = [] } = readResult(out);
+  const phases = variants.flatMap(({ rounds }) => rounds.flatMap((round) => round.phases));
   const all = total(phases, (phase) => phase.requests + phase.warmupRequests);
   const secondsEach =
     total(phases, (phase) => phase.serverCpuSeconds ?? NaN) /
     total(phases, (phase) => phase.requests);
-  // The workers' CPU time includes their starts.
-  expect(secondsEach / (workersUsed() / all), run.stdout()).toBeGreaterThan(0.75);
-  expect(secondsEach / (workersUsed() / all), run.stdout()).toBeLessThan(1.25);
+  // The workers' CPU time includes their starts, and rounds that a busy machine has had dropped.
+  const share = secondsEach / (workersUsed() / all);
+  if (dropped.length === 0) expect(share, run.stdout()).toBeGreaterThan(0.75);
+  expect(share, run.stdout()).toBeLessThan(1.25);
 });
 
 it('serve the sent files even if the host has a strict umask', async () => {

@@ -181,13 +181,10 @@ test('Ctrl-C keeps finished rounds, ends all processes and exits with 130', asyn
   expect(run.stderr()).toContain('ending the run in order');
 });
 
-test('a second Ctrl-C ends a long run at once; no other run may measure at the same time', async () => {
+test('a second Ctrl-C ends a run at once; no other run may measure at the same time', async () => {
   const out = newOut();
-  const run = start(out, `${name} --rounds 3 --duration 60s`);
+  const run = start(out, `${name} --rounds 3 --warmup 100ms --duration 5s`);
   await underLoad(run, out, 1);
-  expect(run.stdout()).toMatch(
-    /^To make it shorter: fewer --rounds, a --max-time, fewer --variants\.$/m,
-  );
   // Even with a different store and BAKEOFF_HOME.
   const second = start(newOut(), `${name} --store none`, { BAKEOFF_HOME: newOut() });
   expect(await second.ended).toBe(1);
@@ -196,20 +193,25 @@ test('a second Ctrl-C ends a long run at once; no other run may measure at the s
       `^another run of bakeoff is measuring \\(process ${run.pid} of \\S+: scenario ${name}, .*\\n$`,
     ),
   );
+  await underLoad(run, out, 2);
   const started = descendants(run.pid);
-  // k6 waits for a database that does not respond, until the grace period of 10 s is over.
+  // k6 waits for a database that does not respond, until the grace period of 10 s is over. The run would end in order after that.
   const influxd = started.find(({ command }) => command === 'influxd')?.pid as number;
   halt(influxd);
   run.kill('SIGINT');
   await vi.waitFor(() => expect(run.stderr()).toContain('again to end it at once'), soon);
-  // An earlier signal would count as the same Ctrl-C.
-  await delay(1000);
-  const secondAtMs = performance.now();
-  run.kill('SIGINT');
+  // Soon after the first, or while the run has no core, a signal counts as the same Ctrl-C.
+  await vi.waitFor(
+    () => {
+      run.kill('SIGINT');
+      expect(run.hasEnded()).toBe(true);
+    },
+    { ...soon, interval: 500 },
+  );
   expect(await run.ended).toBe(130);
-  // A clean end would take k6's whole grace period.
-  expect(performance.now() - secondAtMs).toBeLessThan(9000);
-  process.kill(influxd, 'SIGCONT');
+  // What an end in order prints of the first round.
+  expect(run.stdout()).not.toContain('Ended early');
+  // A run that has ended lets influxd go on, to end in order.
   await allGone(started);
 });
 
