@@ -24,13 +24,7 @@ import { latencyMetrics } from '../../scenario/latency-metrics.ts';
 import type { Within } from '../../scenario/model.ts';
 import { foundRates, limitText } from './found.ts';
 import { whyNotKept } from './kept.ts';
-import {
-  highestRate,
-  lowestRate,
-  mostSteps,
-  stepsAround,
-  type SearchPlan,
-} from './rate-search.ts';
+import { highestRate, lowestRate, mostSteps, stepsAround, type SearchPlan } from './rate-search.ts';
 
 const script = fileURLToPath(new URL('script.ts', import.meta.url));
 
