@@ -134,11 +134,12 @@ function outOfTurn(side: SideInTurns, sides: readonly SideInTurns[]) {
     usedMs += (idleCpuShare ?? 0) * awayMs;
     othersMs += awayMs;
   }
-  // The window of a single turn has no time of others in it.
   const single = (some: SideInTurns) => some.phases.filter(({ turns }) => turns?.count === 1);
   if (single(side).length === 0) return { usedMs, othersMs };
-  for (const { monotonicMs } of sides.filter((other) => other !== side).flatMap(single)) {
-    const [fromMs, toMs] = monotonicMs;
+  for (const { monotonicMs, seconds } of sides.filter((other) => other !== side).flatMap(single)) {
+    const [fromMs, endMs] = monotonicMs;
+    // At a rate it ends once all sides have had their turns.
+    const toMs = Math.min(endMs, fromMs + 1000 * seconds);
     const inside = side.samples.filter(({ atMs }) => atMs >= fromMs + leftOverMs && atMs <= toMs);
     const [first, last] = [inside[0], inside.at(-1)];
     if (first === undefined || last === undefined) continue;

@@ -145,8 +145,9 @@ test('a server that works in the turns of others ends turns', () => {
 
 test('a server that works on in the single turn of another ends turns', () => {
   const turns = { count: 1, responses: 0, sliceMs: 1000, rampMs: 0, waits: true };
+  // At a rate a window ends with the turns of all sides.
   const windows: [number, number][] = [
-    [0, 1000],
+    [0, 2000],
     [1000, 2000],
   ];
   // a works on for so many milliseconds after its turn, of which the first 100 belong to it.
@@ -159,7 +160,7 @@ test('a server that works on in the single turn of another ends turns', () => {
           const usedMs = index === 0 ? Math.min(atMs, 1000 + afterMs) : Math.max(0, atMs - 1000);
           return { ...nothing, atMs, cpuSeconds: usedMs / 1000 } as UsageSample;
         }),
-        phases: [phase({ requests: 1, turns, monotonicMs, idleCpuShare: 0 })],
+        phases: [phase({ requests: 1, turns, monotonicMs, seconds: 1, idleCpuShare: 0 })],
       })),
     );
   expect(sides(400)).toThrow('a uses 33 % of a core in the turns of others');

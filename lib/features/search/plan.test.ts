@@ -90,6 +90,7 @@ test('a plan searches within the limit of the flag or the scenario', () => {
   expect(steps).toEqual({
     within,
     known: [expect.closeTo(3000), expect.closeTo(4000)],
+    lowest: expect.closeTo(3000),
     drawn: drawnBy('run 3'),
     expected: [{}, {}],
     stepSeconds: 0.5,

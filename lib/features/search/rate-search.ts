@@ -9,8 +9,9 @@ import { isHopeless, isKept, rateEnd, type RateEnd } from './kept.ts';
 /** What the script gets: a search for the highest rate at which each side keeps a limit. */
 export interface SearchPlan {
   within: Within;
-  /** What each side's search begins beneath: the rate that it found in earlier rounds; null if it found none. */
+  /** The rate that each side found in earlier rounds, null if none; and the lowest of all sides of the run. */
   known: readonly (number | null)[];
+  lowest: number | null;
   /** From 0 to 1: how far beneath, so that rounds begin at other rates. */
   drawn: number;
   /** The expected class of answers of each side. */
@@ -60,19 +61,14 @@ const beneath = { from: 0.6, to: 0.85, factor: 1.2, least: 0.25 };
  * @param measure responses per second of each side without a rate, for a round before which nothing is known
  */
 export function searchStarts(
-  { known, drawn }: Pick<SearchPlan, 'known' | 'drawn'>,
+  { known, lowest, drawn }: Pick<SearchPlan, 'known' | 'lowest' | 'drawn'>,
   measure: () => readonly number[],
 ): SearchStart[] {
   const below = beneath.from + drawn * (beneath.to - beneath.from);
   const { factor } = beneath;
-  const rates = known.filter((rate) => rate !== null);
-  if (rates.length < known.length) {
-    const rate = below * Math.min(...measure());
-    // A limit may be far below what a side can do.
-    return known.map(() => ({ rate, factor, least: lowestRate }));
-  }
-  const rate = below * Math.min(...rates);
-  return rates.map((own) => ({ rate, factor, least: beneath.least * own }));
+  const rate = below * (lowest ?? Math.min(...measure()));
+  // A limit may be far below what a side can do.
+  return known.map((own) => ({ rate, factor, least: beneath.least * (own ?? 0) }));
 }
 
 /** A side's search for the rate that half of the steps keep: Dixon & Mood's staircase method (J. Am. Stat. Assoc. 43, 1948). */

@@ -62,7 +62,7 @@ test('a search below what a side can do has steps enough, three per rate on the 
   const steps = [1, 3, 10, 100, 1000].flatMap((above) =>
     limits.map((limit) => {
       const measured = Math.min(highestRate, above * limit);
-      const [start] = searchStarts({ known: [null], drawn: 0.5 }, () => [measured]);
+      const [start] = searchStarts({ known: [null], lowest: null, drawn: 0.5 }, () => [measured]);
       const { tried } = walk(until(limit), start);
       return 3 * tried.length - 2 * stepsAround;
     }),
@@ -259,22 +259,25 @@ const nothingMeasured = () => {
 
 test('all searches of a round begin at the same rate below the lowest known rate; the start varies by round', () => {
   const rounds = [0, 0.4, 1].map((drawn) =>
-    searchStarts({ known: [20_000, 10_000], drawn }, nothingMeasured),
+    searchStarts({ known: [20_000, 10_000], lowest: 10_000, drawn }, nothingMeasured),
   );
   expect(rounds.map(([a]) => Math.round(a?.rate ?? 0))).toEqual([6000, 7000, 8500]);
   for (const [a, b] of rounds) {
     expect(a).toEqual({ rate: b?.rate, factor: 1.2, least: 5000 });
     expect(b?.least).toBe(2500);
   }
+  // The same for a side that is loaded alone.
+  const [alone] = searchStarts({ known: [20_000], lowest: 10_000, drawn: 0.4 }, nothingMeasured);
+  expect(alone).toEqual(rounds[1]?.[0]);
 });
 
 test('the first searches begin below what the slowest side does without a rate', () => {
-  const known = [null, null];
-  const starts = searchStarts({ known, drawn: 0.4 }, () => [20_000, 10_000]);
-  const start = { rate: expect.closeTo(7000), factor: 1.2, least: lowestRate };
+  const unknown = { known: [null, null], lowest: null };
+  const starts = searchStarts({ ...unknown, drawn: 0.4 }, () => [20_000, 10_000]);
+  const start = { rate: expect.closeTo(7000), factor: 1.2, least: 0 };
   expect(starts).toEqual([start, start]);
   // Nothing was answered right.
-  const [none] = searchStarts({ known, drawn: 0 }, () => [0, 10_000]);
+  const [none] = searchStarts({ ...unknown, drawn: 0 }, () => [0, 10_000]);
   expect(new RateSearch(none as SearchStart, within).next()).toBe(lowestRate);
 });
 

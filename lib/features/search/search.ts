@@ -44,6 +44,7 @@ export function searchWithin(within: Within): SteppedLoad {
     planFor: (sides, known, seed): SearchPlan => ({
       within,
       known: sides.map(({ variant }) => middleOf(known.get(variant.name))),
+      lowest: lowestOf([...known.values()].flatMap((rates) => middleOf(rates) ?? [])),
       drawn: drawnBy(seed),
       expected: sides.map(expectedOf),
       stepSeconds: Math.max(...sides.map(({ load }) => load.durationSeconds ?? 0)),
@@ -57,6 +58,10 @@ export function searchWithin(within: Within): SteppedLoad {
     }),
   };
 }
+
+/** null without any. */
+const lowestOf = (rates: readonly number[]): number | null =>
+  rates.length === 0 ? null : Math.min(...rates);
 
 /** null without any. */
 function middleOf(rates: readonly number[] = []): number | null {
