@@ -135,7 +135,10 @@ const lists = ['/usr/bin/ls', '/bin/ls', '/run/current-system/sw/bin/ls'].find((
  */
 export function problemOfLists(places) {
   if (lists === undefined || places.length === 0) return undefined;
-  const { error, stdout } = spawnSync(lists, ['-ldUb', '--', ...places], { encoding: 'utf8' });
+  const { error, stdout } = spawnSync(lists, ['-ldUb', '--', ...places], {
+    cwd: '/',
+    encoding: 'utf8',
+  });
   if (error !== undefined) throw error;
   // ls writes a plus after the mode.
   const at = stdout.split('\n').findIndex((line) => line[10] === '+');

@@ -241,7 +241,8 @@ export async function weighSession(pid: number, nice: number): Promise<void> {
 
 /** Moves a running process with all its threads to these cores. */
 export async function pin(pid: number, cpus: readonly number[]): Promise<void> {
-  await promisify(execFile)(helper('taskset'), ['-a', '-c', '-p', cpus.join(','), String(pid)]);
+  const words = ['-a', '-c', '-p', cpus.join(','), String(pid)];
+  await promisify(execFile)(helper('taskset'), words, { cwd: '/' });
 }
 
 /** Signals a process, or a group by its negative number, unless it has ended. */

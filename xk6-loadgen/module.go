@@ -213,7 +213,7 @@ func pages(figures []engine.PageFigures) []any {
 		all = append(all, map[string]any{
 			"page": p.Page, "responses": p.Responses, "unexpected": p.Unexpected, "errors": p.Errors, "bodyBytes": p.BodyBytes,
 			"unexpectedBodyBytes": p.UnexpectedBodyBytes,
-			"p50Ms": p.LatencyMs.P50, "p99Ms": p.LatencyMs.P99, "midMeanMs": p.MidMeanMs,
+			"p50Ms":               p.LatencyMs.P50, "p99Ms": p.LatencyMs.P99, "midMeanMs": p.MidMeanMs,
 		})
 	}
 	return all

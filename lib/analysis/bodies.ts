@@ -102,10 +102,17 @@ export function sideWithOtherBodies<Compared extends Side>(
 /** As tolerableFailures. */
 const tolerableShare = 0.01;
 
-/** Share of a side's bodies that are far from the first one in length. */
+/** The engine's bounds of far lengths, as multiples of the page's. */
+const nearRatios = { least: 0.5, most: 1.5 };
+
+/** Share of a side's bodies that are far from the first one in length, or in rounds whose bodies are far from the page that was checked. */
 export function shareOfOtherBodies({ rounds }: Side): number {
-  const phases = phasesIn(rounds);
-  return total(phases, ({ otherBodies }) => otherBodies) / Math.max(1, total(phases, responsesOf));
+  const far = total(rounds, ({ phases }) => {
+    const ratio = phases[0]?.bodyRatio ?? 1;
+    if (ratio < nearRatios.least || ratio > nearRatios.most) return total(phases, responsesOf);
+    return total(phases, ({ otherBodies }) => otherBodies);
+  });
+  return far / Math.max(1, total(phasesIn(rounds), responsesOf));
 }
 
 /** The side of a comparison that answers with pages of several lengths, and the other does not as often; undefined if neither does. */

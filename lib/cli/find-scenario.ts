@@ -1,16 +1,16 @@
 // Finds the scenario that a command names. That of a user's file is code: bin/scenario-file.mjs runs it, in a process of its own that
 // ends before the run.
-import { existsSync, realpathSync } from 'node:fs';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { accessSync, constants, existsSync, realpathSync } from 'node:fs';
 import path from 'node:path';
 import { deserialize } from 'node:v8';
 import { problemInParents } from '../../bin/refusal.mjs';
+import { whoMayChange } from '../../bin/trust.mjs';
 import { messageOf, prefixed, usageError, UserError } from '../errors.ts';
 import { makeOwnFolder, readBytes } from '../files.ts';
 import { limitChild, startChild } from '../process.ts';
 import { checkedScenario, shippedScenario } from '../scenario/catalogue.ts';
 import type { Scenario } from '../scenario/model.ts';
-import { makeScratch, type Scratch } from '../servers/scratch.ts';
+import { makeScratch, usualPlace, type Scratch } from '../servers/scratch.ts';
 import { bakeoffFolder, fromCallersFolder, projectRoot } from '../setup/paths.ts';
 import { Interrupted, underSignals } from '../signals.ts';
 
@@ -45,44 +45,52 @@ export async function findScenario(name: string): Promise<Scenario> {
  * @throws Error for code that does not compile, fails, ends its process or takes longer than `seconds`; Interrupted
  */
 export async function exportedScenario(file: string, seconds = usualSeconds): Promise<unknown> {
-  const refusal = foundByRoot(file);
-  if (refusal !== undefined) throw new Error(refusal);
+  const place = placeOfScenarios();
+  if (process.geteuid?.() === 0) requireOwnPackages(file, place);
   const answer = await underSignals('ending', async (signal) => {
-    const scratch = await makeScratch();
-    makeOwnFolder(bakeoffFolder);
-    // Node looks for packages in all folders above the compiled file, so it is not among the temporary files.
-    const folder = await mkdtemp(path.join(bakeoffFolder, 'scenario-'));
+    const scratch = await makeScratch(undefined, '', place);
     try {
-      return await answerOf(file, folder, scratch, signal, seconds);
+      return await answerOf(file, scratch, signal, seconds);
     } finally {
       await scratch.end();
-      await rm(folder, { recursive: true, force: true });
     }
   });
   if ('problem' in answer) throw new Error(answer.problem);
   return answer.scenario;
 }
 
-/** Says why root does not compile a file: its packages may be another user's. */
-function foundByRoot(file: string): string | undefined {
-  if (process.geteuid?.() !== 0) return undefined;
-  const problem = problemInParents(realpathSync(file));
-  return (
-    problem && `${problem}, and Node reads it for the scenario: remove it, or move the scenario`
-  );
+/** Node looks for packages in all folders above a compiled file too, so it is among the temporary files only where bakeoff has no folder. */
+function placeOfScenarios(): string {
+  try {
+    makeOwnFolder(bakeoffFolder);
+    accessSync(bakeoffFolder, constants.W_OK);
+    return bakeoffFolder;
+  } catch {
+    return usualPlace();
+  }
 }
 
-/** @param folder for the compiled file and the answer */
+/** Throws an Error for root if Node would take another user's packages for those of a scenario that only root may change. */
+function requireOwnPackages(file: string, place: string): void {
+  if (whoMayChange(file) !== undefined) return;
+  for (const found of [realpathSync(file), path.join(place, 'scenario.mjs')]) {
+    const problem = problemInParents(found);
+    if (problem !== undefined)
+      throw new Error(
+        `${problem}, and Node reads it for the scenario: remove it, or move the scenario`,
+      );
+  }
+}
+
 async function answerOf(
   file: string,
-  folder: string,
-  { enter, led }: Scratch,
+  { temp, enter, led }: Scratch,
   signal: AbortSignal,
   seconds: number,
 ): Promise<Answer> {
   const child = await startChild({
     command: process.execPath,
-    args: [path.join(projectRoot, 'bin/scenario-file.mjs'), folder, file, ...process.argv.slice(1)],
+    args: [path.join(projectRoot, 'bin/scenario-file.mjs'), temp, file, ...process.argv.slice(1)],
     before: enter,
     // A scenario may read files.
     cwd: process.cwd(),
@@ -93,7 +101,7 @@ async function answerOf(
   const exit = await child.exited;
   const isLate = isOver();
   signal.throwIfAborted();
-  const answer = path.join(folder, 'answer');
+  const answer = path.join(temp, 'answer');
   // The code may have put anything there.
   if (existsSync(answer))
     return deserialize(prefixed(() => readBytes(answer, mostBytes), 'its data: ', 1)) as Answer;

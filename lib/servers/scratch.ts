@@ -24,11 +24,17 @@ import { endLeft, openScope, pidNamespace } from './scope.ts';
 const ending = new Map<string, Promise<void>>();
 
 /**
- * Makes a folder closed to other users, and removes those of killed processes. Takes /tmp if the server's user cannot enter root's
- * temporary folder (pam_tmpdir), or another user could put something else in place of a folder there.
+ * The folder for temporary files. Takes /tmp if the server's user cannot enter root's (pam_tmpdir), or another user could put something
+ * else in place of a folder there.
  */
-export async function temporaryFolder(prefix = 'bakeoff-server-'): Promise<string> {
-  const place = process.geteuid?.() === 0 && !servesAll(tmpdir()) ? '/tmp' : tmpdir();
+export const usualPlace = (): string =>
+  process.geteuid?.() === 0 && !servesAll(tmpdir()) ? '/tmp' : tmpdir();
+
+/** Makes a folder closed to other users, and removes those of killed processes. */
+export async function temporaryFolder(
+  prefix = 'bakeoff-server-',
+  place = usualPlace(),
+): Promise<string> {
   const names = `${prefix}${pidNamespace()}-`;
   for (const name of readdirSync(place)) {
     const pid = name.startsWith(names) && /^(\d+)-/.exec(name.slice(names.length))?.[1];
@@ -51,9 +57,10 @@ export type Scratch = Awaited<ReturnType<typeof makeScratch>>;
 /**
  * Makes a server's folder and the scope of its processes. The run's folder may be closed to the server's user.
  * @param user of the server, as which nothing else runs, and which has bounds; absent: the current user. @param name of the server
+ * @param place see temporaryFolder
  */
-export async function makeScratch(user?: RunAs, name = '') {
-  const folder = realpathSync(await temporaryFolder());
+export async function makeScratch(user?: RunAs, name = '', place?: string) {
+  const folder = realpathSync(await temporaryFolder(undefined, place));
   const temp = path.join(folder, 'temp');
   const kept = path.join(folder, 'kept');
   for (const inner of [temp, kept]) mkdirSync(inner, { mode: 0o700 });

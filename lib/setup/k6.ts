@@ -7,6 +7,7 @@ import {
   open,
   readdir,
   readFile,
+  realpath,
   rename,
   rm,
   stat,
@@ -78,12 +79,14 @@ export async function findGo(machine: Machine) {
  * @param caches of Go that it may have written to, beside its settings
  */
 async function leaveGosFilesToCaller({ env }: Machine, caches: readonly string[]): Promise<void> {
-  const { HOME: home = '' } = env;
-  const caller = existsSync(home) ? callerOwning(home) : undefined;
+  const { HOME = '' } = env;
+  const caller = existsSync(HOME) ? callerOwning(HOME) : undefined;
   if (caller === undefined) return;
+  const home = await realpath(HOME);
   const settings = join(env['XDG_CONFIG_HOME'] || join(home, '.config'), 'go');
-  for (const folder of [...caches, settings]) {
-    if (!folder.startsWith(`${home}/`) || !existsSync(folder)) continue;
+  for (const folder of [...caches, settings].filter(existsSync)) {
+    // A link may lead to a place of others.
+    if (!(await realpath(folder)).startsWith(`${home}/`)) continue;
     for (const above of foldersUp(dirname(folder)))
       if (above.startsWith(`${home}/`)) await lchown(above, caller.uid, caller.gid);
     await giveToCaller(folder);

@@ -1,7 +1,7 @@
 // The machine: its programs, its settings for set-up, and progress on its terminal.
 import { constants } from 'node:fs';
 import { access, stat } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { dirname, isAbsolute, join } from 'node:path';
 import { foldersOf, mayRun, systemPath, whoMayChange } from '../../bin/trust.mjs';
 import { UserError } from '../errors.ts';
 import { bakeoffFolder, isInstalled, projectRoot } from './paths.ts';
@@ -38,8 +38,18 @@ function mayInstall(value: string | undefined): boolean {
 
 let leftOut: readonly string[] = [];
 
-/** Takes the folders out of this process's PATH that other users may change. Its children get the rest. */
+/** Where ld.so(8) looks for libraries, with the signs that separate their entries. */
+const libraryVariables = { LD_LIBRARY_PATH: /[:;]/, LD_PRELOAD: /[: ]/, LD_AUDIT: /:/ };
+
+/**
+ * Takes the folders out of this process's PATH that other users may change, and the libraries that would be looked for in the caller's
+ * folder. Its children get the rest.
+ */
 export function useSafePath(): void {
+  for (const [name, separators] of Object.entries(libraryVariables)) {
+    const entries = process.env[name]?.split(separators).filter(isAbsolute);
+    if (entries !== undefined) process.env[name] = entries.join(':');
+  }
   const folders = foldersOf(process.env['PATH']);
   leftOut = folders.leftOut;
   // An empty PATH would be the current folder.

@@ -14,7 +14,7 @@ import path from 'node:path';
 import { afterEach, expect, test, vi } from 'vitest';
 import { run } from '../../lib/process.ts';
 import { exportedScenario, findScenario } from '../../lib/cli/find-scenario.ts';
-import { projectRoot } from '../../lib/setup/paths.ts';
+import { bakeoffFolder, projectRoot } from '../../lib/setup/paths.ts';
 import { sharedFolder } from '../fixtures/new-folder.ts';
 import { start } from '../fixtures/node-process.ts';
 import { isRunning } from '../fixtures/processes.ts';
@@ -42,9 +42,9 @@ function written(text: string, name = 'mine.ts') {
   return { folder, file, temporary };
 }
 
-/** The temporary folders of a command that runs a scenario file: for root they are in /tmp if others may not enter `temporary`. */
+/** The folders of a command that runs a scenario file. For root those of temporary files are in /tmp if others may not enter `temporary`. */
 const foldersOf = (pid: number | undefined, temporary: string) =>
-  [temporary, '/tmp']
+  [temporary, '/tmp', bakeoffFolder]
     .flatMap((place) => readdirSync(place))
     .filter((name) => new RegExp(`^bakeoff-\\w+-\\d+-${pid}-`).test(name));
 

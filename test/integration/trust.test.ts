@@ -4,6 +4,7 @@ import {
   chmodSync,
   chownSync,
   cpSync,
+  lstatSync,
   mkdirSync,
   readdirSync,
   readFileSync,
@@ -16,6 +17,7 @@ import { foldersOf, helper, onPath, whoMayChange } from '../../bin/trust.mjs';
 import { run } from '../../lib/process.ts';
 import { makeOwnFolder, makePrivateFolder } from '../../lib/files.ts';
 import {
+  findGo,
   goCompiler,
   goEnvironment,
   hashOfSources,
@@ -24,7 +26,7 @@ import {
   lookForK6,
   sourcesFile,
 } from '../../lib/setup/k6.ts';
-import { find, leftOutOfPath, thisMachine } from '../../lib/setup/machine.ts';
+import { find, leftOutOfPath, thisMachine, useSafePath } from '../../lib/setup/machine.ts';
 import { openScope } from '../../lib/servers/scope.ts';
 import { bakeoffFolder, projectRoot, requireOwnHome } from '../../lib/setup/paths.ts';
 import { source, testMachine } from '../fixtures/machine.ts';
@@ -337,6 +339,25 @@ test('a stopped process ends with a killed bakeoff', async () => {
   await vi.waitFor(() => expect(isRunning(pid)).toBe(false), 10_000);
 });
 
+test('libraries are not looked for in the folder of the caller', () => {
+  vi.stubEnv('LD_LIBRARY_PATH', '/opt/lib::lib:./lib');
+  vi.stubEnv('LD_PRELOAD', './planted.so /opt/own.so');
+  useSafePath();
+  expect(process.env).toMatchObject({ LD_LIBRARY_PATH: '/opt/lib', LD_PRELOAD: '/opt/own.so' });
+});
+
 test('a helper starts in /, where nobody else puts libraries', async () => {
   expect((await run({ command: 'sh', args: ['-c', 'pwd'] })).stdout).toBe('/\n');
+});
+
+asRoot("leaves what Go writes in the home of sudo's caller to the caller", async () => {
+  const home = newFolder();
+  chownSync(home, stranger, stranger);
+  for (const name of ['SUDO_UID', 'SUDO_GID']) vi.stubEnv(name, String(stranger));
+  const env = { ...process.env, HOME: home };
+  await findGo({ ...thisMachine(), env });
+  const written = readdirSync(home, { recursive: true, encoding: 'utf8' });
+  expect(written).toContain('.config/go/telemetry');
+  for (const name of written)
+    expect([name, lstatSync(join(home, name)).uid]).toEqual([name, stranger]);
 });

@@ -20,7 +20,7 @@ import {
 } from '../scenario-run.ts';
 
 /** Long enough that a disturbance after a second ends within it on a busy machine. */
-const seconds = 5;
+const seconds = 10;
 
 const home = useHome(['k6', 'nginx']);
 

@@ -297,6 +297,7 @@ const sshAlone = (name: string) =>
     before: [['unshare', '--net']],
     command: process.execPath,
     args: ['--import', 'tsx', join(projectRoot, 'test/fixtures/ssh-alone.mts'), name],
+    cwd: projectRoot,
   });
 
 it.each([

@@ -188,4 +188,10 @@ test('a side whose bodies are of several lengths has no verdict, unless the othe
   expect(sideWithSeveralBodies([many, none] as Side[])).toBe(many);
   expect(sideWithSeveralBodies([many, many] as Side[])).toBeUndefined();
   expect(shareOfOtherBodies(many as Side)).toBe(0.021);
+  // Each round has pages of one length, and all together the right mean.
+  const byRound = [0, 2].map((bodyRatio, round) => ({
+    round,
+    phases: [phase({ requests: 1000, bodyRatio })],
+  }));
+  expect(shareOfOtherBodies({ rounds: byRound })).toBe(1);
 });

@@ -54,7 +54,7 @@ it('says what else to ask for only where the server answered', async () => {
   const refused = { origin: `http://${quietAddress}:${await closedPort(quietAddress)}`, page };
   for (const how of [{}, { isThere: true } as const]) {
     const check = { ...refused, hosts, load: { protocol: protocols[0] }, ...how };
-    const text = await refusalOf(waitUntilReady(check, never, 300));
+    const text = await refusalOf(waitUntilReady(check, never, 1000));
     expect(text).toContain('ECONNREFUSED');
     expect(text).not.toContain('shop.example');
   }
@@ -63,7 +63,7 @@ it('says what else to ask for only where the server answered', async () => {
     await refusal(
       tcpServer((socket) => socket.end()),
       { hosts },
-      { limitMs: 300 },
+      { limitMs: 1000 },
     ),
   ).toMatch(/ends the connection without an answer \(it serves shop\.example: --url /);
 });

@@ -61,12 +61,13 @@ const noLatency = -1
 // fewBytes is how much the length of a page varies that has a counter or a date.
 const fewBytes = 16
 
-// isFar tells whether a body has less than half, or more than one and a half times, the length of the loop's first one of its class. A few
+// isFar tells whether a body has less than half, or more than one and a half times, the length of the side's first one of its class. A few
 // bytes are never far.
 func (l *loop) isFar(class int, bodyBytes int64) bool {
 	first := &l.firstBodies[class]
 	if *first < 0 {
-		*first = bodyBytes
+		l.shared.firstBodies[class].CompareAndSwap(0, bodyBytes+1)
+		*first = l.shared.firstBodies[class].Load() - 1
 	}
 	return 2*max(bodyBytes-*first, *first-bodyBytes) > max(*first, 2*fewBytes)
 }

@@ -76,7 +76,7 @@ type loop struct {
 	outcome loopOutcome
 	reach   reach
 	counts  loopCounts
-	// firstBodies are the lengths of the first bodies by class of status; below 0: none has come.
+	// firstBodies are the loop's copies of those of shared, by class of status; below 0: none has come.
 	firstBodies [statusClasses]int64
 	tally       tally
 	cycle       *cycle // nil except at a rate in turns

@@ -24,6 +24,8 @@ type shared struct {
 	gap         sharedGap
 	alone       bool // there are no other sides, so the one turn has no end
 	hasOwnCores bool // the server's processes are known, and may use none of the generator's cores
+	// firstBodies are the lengths of the first bodies by class of status, plus one; 0: none has come.
+	firstBodies [statusClasses]atomic.Int64
 	loops       []*loop
 	gate        gate
 	turn        turn
