@@ -1,10 +1,10 @@
 // The machine: its programs, its settings for set-up, and progress on its terminal.
 import { constants } from 'node:fs';
 import { access, stat } from 'node:fs/promises';
-import { dirname, isAbsolute, join } from 'node:path';
-import { foldersOf, mayRun, systemPath, whoMayChange } from '../../bin/trust.mjs';
+import { dirname, join } from 'node:path';
+import { foldersOf, mayRun, systemPath, whoMayChange, whoMayPut } from '../../bin/trust.mjs';
 import { UserError } from '../errors.ts';
-import { bakeoffFolder, isInstalled, projectRoot } from './paths.ts';
+import { bakeoffFolder, fromCallersFolder, isInstalled, projectRoot } from './paths.ts';
 
 export type Machine = ReturnType<typeof thisMachine>;
 
@@ -38,18 +38,33 @@ function mayInstall(value: string | undefined): boolean {
 
 let leftOut: readonly string[] = [];
 
-/** Where ld.so(8) looks for libraries, with the signs that separate their entries. */
-const libraryVariables = { LD_LIBRARY_PATH: /[:;]/, LD_PRELOAD: /[: ]/, LD_AUDIT: /:/ };
+/** Of ld.so(8): folders and libraries, with the signs between them. A library's name alone is looked for in the system's folders. */
+const libraryVariables = [
+  { name: 'LD_LIBRARY_PATH', separators: /[:;]/, isPath: (entry: string) => entry !== '' },
+  { name: 'LD_PRELOAD', separators: /[: ]/, isPath: (entry: string) => entry.includes('/') },
+  { name: 'LD_AUDIT', separators: /:/, isPath: (entry: string) => entry.includes('/') },
+];
 
 /**
- * Takes the folders out of this process's PATH that other users may change, and the libraries that would be looked for in the caller's
- * folder. Its children get the rest.
+ * Makes relative entries absolute: children start in other folders, and an empty one is the folder of a child. Root's has none that others
+ * may change.
  */
-export function useSafePath(): void {
-  for (const [name, separators] of Object.entries(libraryVariables)) {
-    const entries = process.env[name]?.split(separators).filter(isAbsolute);
+function useSafeLibraries(): void {
+  const isRoot = process.geteuid?.() === 0;
+  for (const { name, separators, isPath } of libraryVariables) {
+    const entries = process.env[name]?.split(separators).flatMap((entry) => {
+      // $ORIGIN is the folder of the program.
+      if (!isPath(entry) || entry.startsWith('$')) return entry || [];
+      const path = fromCallersFolder(entry);
+      return isRoot && whoMayPut(path) !== undefined ? [] : path;
+    });
     if (entries !== undefined) process.env[name] = entries.join(':');
   }
+}
+
+/** Takes the folders out of this process's PATH that other users may change. Its children get the rest. */
+export function useSafePath(): void {
+  useSafeLibraries();
   const folders = foldersOf(process.env['PATH']);
   leftOut = folders.leftOut;
   // An empty PATH would be the current folder.

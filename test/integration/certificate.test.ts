@@ -32,7 +32,7 @@ const folderOf = (machine: TestMachine) => join(machine.bakeoffFolder, 'tls');
 
 test.runIf(process.getuid?.() === 0)("what root makes under sudo is the caller's", () => {
   const home = newFolder();
-  chownSync(home, 65533, 65533);
+  chownSync(home, 12345, 12345);
   const folder = join(home, 'tls');
   const owners = () => readdirSync(folder).map((name) => statSync(join(folder, name)).uid);
   const makes = `import { machineCertificate } from './lib/servers/certificate.ts';
@@ -40,14 +40,14 @@ test.runIf(process.getuid?.() === 0)("what root makes under sudo is the caller's
   const makeIt = () =>
     execFileSync(process.execPath, ['--import', 'tsx', '--input-type=module', '-e', makes], {
       cwd: projectRoot,
-      env: { ...process.env, SUDO_UID: '65533', SUDO_GID: '65533', BAKEOFF_HOME: home },
+      env: { ...process.env, SUDO_UID: '12345', SUDO_GID: '12345', BAKEOFF_HOME: home },
     });
   makeIt();
-  expect(owners()).toEqual([65533, 65533]);
+  expect(owners()).toEqual([12345, 12345]);
   // As an earlier version left it.
   chownSync(join(folder, 'localhost.pem'), 0, 0);
   makeIt();
-  expect(owners()).toEqual([65533, 65533]);
+  expect(owners()).toEqual([12345, 12345]);
 });
 
 test('it is created once: RSA 2048, for this machine, readable only by the owner', async () => {

@@ -61,17 +61,17 @@ function k6Says(path: string) {
 
 test.runIf(process.getuid?.() === 0)('a build below sudo is the caller’s', async () => {
   const machine = goMachine();
-  vi.stubEnv('SUDO_UID', '65533').stubEnv('SUDO_GID', '65533');
+  vi.stubEnv('SUDO_UID', '12345').stubEnv('SUDO_GID', '12345');
   onTestFinished(() => void vi.unstubAllEnvs());
   // Whom root trusts is read once.
   vi.resetModules();
   const { ensureTools } = await import('../../lib/setup/tools.ts');
   mkdirSync(machine.bakeoffFolder);
-  chownSync(machine.bakeoffFolder, 65533, 65533);
+  chownSync(machine.bakeoffFolder, 12_345, 12_345);
   const { k6 } = await ensureTools(['k6'], machine);
   const cache = dirname(dirname(k6));
   const owners = [cache, join(cache, 'lock'), dirname(k6), k6].map((path) => statSync(path).uid);
-  expect(owners).toEqual([65533, 65533, 65533, 65533]);
+  expect(owners).toEqual([12_345, 12_345, 12_345, 12_345]);
 });
 
 test('a build says how far it is, and why it failed', async () => {

@@ -339,11 +339,22 @@ test('a stopped process ends with a killed bakeoff', async () => {
   await vi.waitFor(() => expect(isRunning(pid)).toBe(false), 10_000);
 });
 
-test('libraries are not looked for in the folder of the caller', () => {
-  vi.stubEnv('LD_LIBRARY_PATH', '/opt/lib::lib:./lib');
-  vi.stubEnv('LD_PRELOAD', './planted.so /opt/own.so');
+test('libraries are looked for where the caller means, and not in the folder of a child', () => {
+  vi.stubEnv('LD_LIBRARY_PATH', '/usr/lib::lib');
+  vi.stubEnv('LD_PRELOAD', './own.so named.so');
   useSafePath();
-  expect(process.env).toMatchObject({ LD_LIBRARY_PATH: '/opt/lib', LD_PRELOAD: '/opt/own.so' });
+  expect(process.env).toMatchObject({
+    LD_LIBRARY_PATH: `/usr/lib:${join(projectRoot, 'lib')}`,
+    LD_PRELOAD: `${join(projectRoot, 'own.so')}:named.so`,
+  });
+});
+
+asRoot('root takes no libraries from folders of others', () => {
+  const open = newFolder();
+  chmodSync(open, 0o777);
+  vi.stubEnv('LD_LIBRARY_PATH', `${open}:/usr/lib`);
+  useSafePath();
+  expect(process.env['LD_LIBRARY_PATH']).toBe('/usr/lib');
 });
 
 test('a helper starts in /, where nobody else puts libraries', async () => {
