@@ -340,6 +340,7 @@ test('a stopped process ends with a killed bakeoff', async () => {
 });
 
 test('libraries are looked for where the caller means, and not in the folder of a child', () => {
+  vi.stubEnv('INIT_CWD', projectRoot);
   vi.stubEnv('LD_LIBRARY_PATH', '/usr/lib::lib');
   vi.stubEnv('LD_PRELOAD', './own.so named.so');
   useSafePath();
