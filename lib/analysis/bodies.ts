@@ -1,7 +1,7 @@
 // Whether the bodies under load are those of the pages that were checked before it.
 import type { PageFigures } from '../result/load-result.ts';
 import type { Phase, Round, VariantResult } from '../result/result.ts';
-import { isFailing, phasesIn, responsesOf } from './phases.ts';
+import { isFailing, phasesIn, responsesOf, tolerableFailures } from './phases.ts';
 import { mean, total } from './statistics.ts';
 
 /** With bodies further from the page that was checked, a side serves another page. */
@@ -99,9 +99,6 @@ export function sideWithOtherBodies<Compared extends Side>(
   return sides.find((side) => isFar(bodyRatioOf(side).bodyRatio));
 }
 
-/** As tolerableFailures. */
-const tolerableShare = 0.01;
-
 /** The engine's bounds of far lengths, as multiples of the page's. */
 const nearRatios = { least: 0.5, most: 1.5 };
 
@@ -121,7 +118,7 @@ export function sideWithSeveralBodies<Compared extends Side>(
 ): Compared | undefined {
   const shares = sides.map(shareOfOtherBodies);
   const most = Math.max(...shares);
-  if (most - Math.min(...shares) <= tolerableShare) return undefined;
+  if (most - Math.min(...shares) <= tolerableFailures) return undefined;
   return sides[shares.indexOf(most)];
 }
 

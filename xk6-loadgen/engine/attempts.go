@@ -64,12 +64,12 @@ const fewBytes = 16
 // isFar tells whether a body has less than half, or more than one and a half times, the length of the side's first one of its class. A few
 // bytes are never far.
 func (l *loop) isFar(class int, bodyBytes int64) bool {
-	first := &l.firstBodies[class]
-	if *first < 0 {
+	if l.firstBodies[class] == 0 {
 		l.shared.firstBodies[class].CompareAndSwap(0, bodyBytes+1)
-		*first = l.shared.firstBodies[class].Load() - 1
+		l.firstBodies[class] = l.shared.firstBodies[class].Load()
 	}
-	return 2*max(bodyBytes-*first, *first-bodyBytes) > max(*first, 2*fewBytes)
+	first := l.firstBodies[class] - 1
+	return 2*max(bodyBytes-first, first-bodyBytes) > max(first, 2*fewBytes)
 }
 
 // response ends an attempt by the loop's clock. The load's latency runs from `from` (noLatency: it has none), its page's from a.start.

@@ -76,7 +76,7 @@ type loop struct {
 	outcome loopOutcome
 	reach   reach
 	counts  loopCounts
-	// firstBodies are the loop's copies of those of shared, by class of status; below 0: none has come.
+	// firstBodies are the loop's copies of those of shared.
 	firstBodies [statusClasses]int64
 	tally       tally
 	cycle       *cycle // nil except at a rate in turns
@@ -102,9 +102,6 @@ func newLoop(p *plan, s *shared, number int) *loop {
 		// Each loop begins elsewhere in the cycle, so that they are not in step
 		mix:   mixPlace{requests: p.requests, order: p.order, step: number * len(p.order) / p.Threads},
 		reach: newReach(connections, p.patience), coreWait: &linux.ThreadWait{}, hope: hope{after: cmp.Or(p.patience, hopelessAfter)}, tally: newTally(p), growth: queueGrowth{next: never}, gap: loopGap{shared: &s.gap},
-	}
-	for class := range l.firstBodies {
-		l.firstBodies[class] = -1
 	}
 	l.model, l.counts = newModel(l, connections), newLoopCounts(l)
 	l.epoll = epoll{fd: -1, wakeFD: -1, isWoken: !s.alone || p.Protocol == H3, yields: p.Protocol == H3}

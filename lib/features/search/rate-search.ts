@@ -41,7 +41,7 @@ export const stepsAround = around.steps;
 /** After so many first steps with the same outcome an end of the bracket was wrong: the way to the limit goes on from there, by this factor. */
 const astray = { steps: 5, factor: 1.2 };
 
-/** A search takes at most 59 steps, three at each rate until the limit is near; the rest is for searches that went astray. */
+/** A search takes at most 38 steps, three at each rate until the limit is near; the rest is for searches that went astray. */
 export const mostSteps = 80;
 
 const widestFactor = 2;
