@@ -1,12 +1,8 @@
-// The use of an emulated network: in a phase, and of a variant.
 import type * as v from 'valibot';
 import { count, each, nonNegative, flag, open } from '../form.ts';
 import { networkForm, packetKinds } from '../scenario/model.ts';
 
-/**
- * One direction: packets = delivered + dropped (by the queue's limit) + lost (by the asked share), except for those
- * under way at the window's ends. `latenessMs`: how late delivered packets left the link.
- */
+/** packets = delivered + dropped (by the queue's limit) + lost (by the asked share), but for those under way at the ends. */
 const linkTraffic = open({
   ...each(['packets', 'bytes', 'delivered', 'dropped', 'lost'], count),
   kinds: open(each(packetKinds, count)),
@@ -16,31 +12,30 @@ export type LinkTraffic = v.InferOutput<typeof linkTraffic>;
 export type PacketKind = (typeof packetKinds)[number];
 
 const bothWays = open(each(['toServer', 'toClient'], nonNegative));
-/** In a phase's window; for a count of requests, until the last request's packets have arrived. */
+/** In a phase's window; of a count, until the last packets have arrived. */
 export const networkUse = open({
   toServer: linkTraffic,
   toClient: linkTraffic,
-  /** TCP segments sent again (RetransSegs), by side. */
+  /** RetransSegs, by side. */
   retransmits: open(each(['client', 'server'], count)),
-  /** Connections that the server's full accept queue refused (ListenOverflows). */
+  /** ListenOverflows. */
   listenOverflows: count,
-  /** CPU seconds of each direction's thread, which runs on the cores of the receiving side. */
+  /** Each direction's thread runs on the receiver's cores. */
   linkCpuSeconds: bothWays,
 });
 export type NetworkUse = v.InferOutput<typeof networkUse>;
 
-/** A variant's network: medians over the rounds. */
+/** Medians over the rounds. */
 export const networkFigures = open({
   spec: networkForm(open),
-  /** Per response in the window in which packets were counted; 0 without responses. */
+  /** Per response; 0 without any. */
   packetsPerRequest: bothWays,
-  /** Packets dropped by the queue's limit per packet, 0 to 1. */
+  /** Drops by the queue's limit per packet. */
   droppedShare: bothWays,
-  /** Lateness of the later direction. */
+  /** The later direction's. */
   latenessMs: open(each(['p50', 'p99'], nonNegative)),
-  /** `serverIdleShare`: unused part of the server's cores, 0 to 1. */
   ...each(['retransmitsPerRequest', 'listenOverflows', 'serverIdleShare'], nonNegative),
-  /** Each direction's p99 of lateness is at most 2 % of its delay. */
+  /** p99 of lateness is at most 2 % of the delay, both ways. */
   delayHeld: flag,
 });
 export type NetworkResult = v.InferOutput<typeof networkFigures>;

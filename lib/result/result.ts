@@ -1,4 +1,4 @@
-// The format of result.json (schema 1) and its check. A result may come from another machine or an older bakeoff.
+// The format of result.json (schema 1), which may come from another machine or an older bakeoff.
 import * as v from 'valibot';
 import { UserError } from '../errors.ts';
 import {
@@ -46,40 +46,37 @@ import { why } from './why.ts';
 const schema = 1;
 
 const median = open({ median: nonNegative });
-/** Repeated rounds are numbered too. */
+/** Repeated rounds count. */
 const roundNumber = integer(1, 10 * mostRounds);
 const runName = v.pipe(
   text,
   v.regex(/^[A-Za-z0-9-]{1,230}$/, 'may have letters, digits and - only'),
 );
-/** A server's, a command's or a host's name; part of paths. */
+/** A server, command or host; part of paths. */
 const program = v.pipe(text, v.regex(/^(?!\.\.?$)[^/\p{Cc}]{1,255}$/u, 'may have no / in it'));
 const readonlyTexts: Form<readonly string[]> = texts;
 
-/** What else used the machine in a phase's window, as shares (0 to 1) of the time of a side's cores. */
+/** Others' use in a phase's window, as shares of the time of a side's cores. */
 const noise = open({
-  /** Taken by the hypervisor. Shares of the generator's cores are 0 if other hosts make the load. */
+  /** Taken by the hypervisor. The generator's is 0 if other hosts make the load. */
   serverStealShare: nonNegative,
   generatorStealShare: nonNegative,
-  /** Used on the server's cores, except by the server (and the generator on shared cores). */
+  /** Except by the server (and the generator on shared cores). */
   serverOthersShare: nonNegative,
-  /** Used on the generator's cores, except by k6, its link, the runner and servers on shared cores. */
+  /** Except by k6, its link, the runner and servers on shared cores. */
   generatorOthersShare: orElse(nonNegative, 0),
-  /** Used on the server's cores by its backends; in no share above. null: unknown, and in serverOthersShare. */
+  /** Its backends' use of its cores; in no share above. null: unknown, and in serverOthersShare. */
   upstreamShare: optional(orNull(nonNegative)),
-  /**
-   * The share of the cores that the server can use which the host or others took from it in the worst span as long as its longest pause;
-   * absent without such a pause.
-   */
+  /** Taken from the server's cores in the worst span as long as its longest pause; absent without one. */
   duringPause: optional(nonNegative),
-  /** Load average of one minute at the window's end. */
+  /** The minute's average at the end. */
   loadAverage: nonNegative,
-  /** Mean clock of the server's cores at the window's begin and end; null if unknown. */
+  /** Mean of the server's cores, at begin and end; null if unknown. */
   serverMhz: orNull(pairOf(nonNegative)),
 });
 export type Noise = v.InferOutput<typeof noise>;
 
-/** What the server used per request, connects and warm-up included. `readBytes` and `writtenBytes` are those of system calls. */
+/** Per request, connects and warm-up included; bytes are of system calls. */
 export const counterNames = [
   'userCpuUs',
   'systemCpuUs',
@@ -90,52 +87,39 @@ export const counterNames = [
   'writtenBytes',
 ] as const;
 
-/** A load phase of a round. */
 const phase = open({
   ...loadFields,
-  /** The class of status that succeeds; `each`: each request has a status of its own. Absent: 2xx and 3xx. */
+  /** The class that succeeds; `each`: each request has its own. Absent: 2xx and 3xx. */
   expected: optional(expected),
-  /** CPU time of all its processes for the responses in the window; null for an address. */
+  /** CPU time of responses in the window; null for an address. */
   serverCpuSeconds: orNull(nonNegative),
   serverRssBytes: orNull(nonNegative),
-  /** Cores that the server used while other sides were loaded; null if unknown. */
+  /** While other sides were loaded; null if unknown. */
   idleCpuShare: orElse(orNull(nonNegative), null),
-  /** Responses per CPU time of the server in the second half of its turns as a multiple of those in the first; absent if unknown. */
+  /** Responses per CPU time in the second half of its turns per those in the first; absent if unknown. */
   cpuGain: optional(nonNegative),
-  /** The wait of the server's tasks for a core in its turns, as a share of the cores that it can use; absent if unknown. */
+  /** Its tasks' wait for a core, as a share of its cores; absent if unknown. */
   waitedShare: optional(nonNegative),
-  /** The use of these cores by other programs and the host in its turns; absent if unknown or if it may be a backend's. */
+  /** Use of these cores by others and the host; absent if unknown or perhaps a backend's. */
   othersShare: optional(nonNegative),
-  /**
-   * The wait of the generator's threads for cores that other programs or the host used, as a share of the side's turns and no more than
-   * the server had time left; absent if unknown.
-   */
+  /** The generator's wait for cores that others used, as a share of the turns, at most the server's idle time; absent if unknown. */
   generatorWaitedShare: optional(nonNegative),
-  /** Share of the samples in which a process of the server was stopped; absent if unknown. */
+  /** Samples in which one of its processes was stopped; absent if unknown. */
   stoppedShare: optional(nonNegative),
-  /** `counterNames` are absent where the server was not started on this machine. */
+  /** `counterNames` are absent for a server that was not started here. */
   perRequest: optional(open(each([...counterNames, ...wireNames], optional(nonNegative)))),
-  /**
-   * How often the server's accept queue overflowed in the round's whole load, connects and warm-up included, and how long it is
-   * (listen(2)). Without `backlog` (no ss) other sides' overflows are in the count. Absent where the server did not run on this machine.
-   */
+  /** Its overflows in the round's whole load, and its length (listen(2)). Without `backlog` (no ss) others' are counted. Absent for a server elsewhere. */
   acceptQueue: optional(open({ overflows: count, backlog: optional(count) })),
-  /**
-   * Who else had connections to the server in the round's whole load: the name of another side, '' for another program. Absent: nobody, as
-   * far as is known.
-   */
+  /** Who else had connections to it: another side's name, '' for another program. */
   alsoLoadedBy: optional(text),
-  /** Cores beside the servers' on which its threads might run in the round's whole load; absent without any, and if unknown. */
+  /** Cores beside the servers' for its threads; absent without any, and if unknown. */
   otherCpus: optional(list(count)),
-  /**
-   * Mean length of the round's bodies, divided by that of the page that was checked before; absent if they are alike, or unknown, and where
-   * the pages of a mix have such ratios.
-   */
+  /** Mean length of bodies per that of the page before; absent if alike or unknown, and if a mix's pages have it. */
   bodyRatio: optional(nonNegative),
-  /** How often each kind of trouble with clients is in nginx's log of the whole round; absent without any, or below the level info. */
+  /** Kinds of trouble in nginx's log of the round; absent without any, or below the level info. */
   clientErrors: optional(v.record(text, count, 'has to be an object')),
   generatorCpuSeconds: nonNegative,
-  /** null without /proc/stat's figures, and for an address. */
+  /** null without /proc/stat's, and for an address. */
   noise: orNull(noise),
   /** null on loopback. */
   network: orNull(networkUse),
@@ -145,12 +129,11 @@ export type Phase = v.InferOutput<typeof phase>;
 const round = open({
   round: roundNumber,
   phases: list(phase),
-  /** The figures of its server. */
   ...each(serverFields, optional(nonNegative)),
 });
 export type Round = v.InferOutput<typeof round>;
 
-/** Medians over the rounds. `headerSavingsPercent`: 100 · (1 − headers / headersDecoded). */
+/** Medians. `headerSavingsPercent`: 100 · (1 − headers / headersDecoded). */
 const trafficFields = {
   ...each(['requests', 'seconds', 'receivedBytesPerSecond'], nonNegative),
   bytes: open(each(byteFields, nonNegative)),
@@ -159,33 +142,28 @@ const trafficFields = {
 const traffic = open(trafficFields);
 export type Traffic = v.InferOutput<typeof traffic>;
 
-/** `share` of the responses, 0 to 1. */
+/** `share` of the responses. */
 const bucketShare = open({ ...bucketFields, share: nonNegative });
 export type BucketShare = v.InferOutput<typeof bucketShare>;
 
-/**
- * Counts are sums, times are of all values together. Of requests/s per connection and thread, `min` and `max` are over
- * all rounds, the other figures means of the rounds.
- */
+/** Counts are sums, times are of all values. Per connection and thread, `min` and `max` are over all rounds, others means. */
 const phaseResult = open({
   ...trafficFields,
   ...outcomeFields,
   expected: optional(expected),
   ...each(['latencyMs', 'connectMs', 'firstByteMs', 'sendDelayMs'], latencyFigures),
   readDelayMs: optional(latencyFigures),
-  /** From 1. */
   phase: integer(1, 100),
   rps: median,
-  /** Successes per request, hung ones included; null without requests. */
+  /** Per request, hung ones included; null without requests. */
   successRatio: orNull(nonNegative),
   buckets: list(bucketShare),
 });
 export type PhaseResult = v.InferOutput<typeof phaseResult>;
 
 /**
- * The load as fitted to this machine (Load), with its page. Another bakeoff may have written it, so only the fields that are read are
- * checked. `command` and `asWritten`: before the fit. `searched`: at the rates of a search. `together`: latencies are of pages. `tls` is
- * what the client offers.
+ * The fitted load (Load) with its page: only fields that are read are checked, as another bakeoff may have written it. `command` and
+ * `asWritten`: before the fit.
  */
 const load = v.pipe(
   v.custom<Record<string, unknown>>(isObject, 'has to be an object'),
@@ -210,12 +188,12 @@ const load = v.pipe(
   ),
 );
 
-/** Two very different rounds can give an interval with infinite bounds. */
+/** Very different rounds can give infinite bounds. */
 const bound = within(0, Number.MAX_VALUE);
 const ci95 = pairOf(bound);
 const ratioFields = { ratio: nonNegative, ci95 };
 
-/** A row of the table. Figures are null for a variant that was not run here. */
+/** Figures are null for a variant not run here. */
 const variant = open({
   name,
   /** null: published only. */
@@ -227,57 +205,48 @@ const variant = open({
       config: readonlyTexts,
       /** Changes to a user's own config, a line each. */
       redirections: readonlyTexts,
-      /** It ran there already, on unknown cores. */
+      /** It ran already, on unknown cores. */
       atAddress: optional(trueOrAbsent),
     }),
   ),
-  /** Why it cannot be run here. */
   publishedOnly: optional(text),
   load,
-  /** Of its first answer: the headers Content-Encoding and Content-Type, '' without. */
+  /** Content-Encoding and Content-Type of its first answer, '' without. */
   answer: optional(open(each(['encoding', 'type'], text))),
   published: orNull(publishedForm(open)),
   note: optional(text),
-  /** The curve that it belongs to. */
   series: optional(name),
   rounds: list(round),
   rps: orNull(median),
   /** Per response; null for an address. */
   serverCpuMicrosPerRequest: orNull(median),
-  /** Over all responses of all rounds. */
+  /** Over all responses. */
   latencyMs: orNull(open(each(['p50', 'p99', 'max'], nonNegative))),
   /** Per ended attempt. */
   errorsPerMillion: orNull(nonNegative),
   successRatio: orNull(nonNegative),
-  /**
-   * Median share (0 to 1) of the available CPU: of the cores of its workers or threads, without others' time; or of
-   * all its cores with the network's link, if that is more. The server's is null for an address.
-   */
+  /** Median share of the CPU: of its workers' cores without others' time, or of all its cores with the link, if that is more. null for an address. */
   ...each(['serverShare', 'generatorShare'], orNull(nonNegative)),
   /** null on loopback. */
   network: orNull(networkFigures),
-  /** Requests/s in turns as a multiple of those of continuous load; absent without turns, and at a rate. */
+  /** Requests/s per those of continuous load; absent without turns, and at a rate. */
   turnsAgainstContinuous: optional(open(ratioFields)),
-  /** Over all phases of a round. */
+  /** Over a round's phases. */
   traffic: orNull(traffic),
   phases: list(phaseResult),
 });
 export type VariantResult = v.InferOutput<typeof variant>;
 
 const metric = oneOf(['rps', 'cpu', ...latencyMetrics, ...serverMetricNames]);
-/** Responses per second, the server's CPU time per response, a percentile of the latency, or one of its server. */
 export type Metric = v.InferOutput<typeof metric>;
 const verdict = oneOf(['faster', 'slower', 'same', 'inconclusive', 'none']);
 export type Verdict = v.InferOutput<typeof verdict>;
 
-/** A comparison by another metric; its verdict is 'none' if only the ratio was asked for. */
+/** By another metric; 'none' if only the ratio was asked for. */
 const besideRatio = open({ ...ratioFields, verdict });
 export type BesideRatio = v.InferOutput<typeof besideRatio>;
 
-/**
- * `ratio` is exp(mean ln(variant / baseline)) over the rounds; `ci95` holds for all comparisons and looks together
- * (docs/verdicts.md). Both are 0 if nothing can be compared. While the result is partial, a verdict is not final.
- */
+/** `ratio`: exp(mean ln(variant / baseline)); `ci95` holds for all comparisons and looks (docs/verdicts.md). 0: nothing to compare. */
 const comparison = open({
   ...ratioFields,
   metric,
@@ -286,32 +255,31 @@ const comparison = open({
   verdict,
   why: text,
   publishedRatio: orNull(nonNegative),
-  /** CPU time per request. It has a verdict where requests/s decide and both servers were at their limit, and where it decides. */
+  /** It has a verdict where it decides, and where requests/s do and both servers were at their limit. */
   cpu: orNull(open({ ...ratioFields, verdict: orElse(verdict, 'none') })),
   /** null if a round has fewer than 10 slower responses. */
   latency: orElse(open(each(latencyMetrics, orNull(besideRatio))), () =>
     byName(latencyMetrics, () => null),
   ),
-  /** Those that are known. They have a verdict where they were asked for. */
+  /** They have a verdict where asked for. */
   ofServer: optional(open(each(serverMetricNames, optional(besideRatio)))),
-  /** Ratios in the order of the rounds; empty if there is no comparison. */
+  /** In the order of rounds; empty without a comparison. */
   roundRatios: v.pipe(list(ratio), v.maxLength(mostRounds, `has more than ${mostRounds}`)),
-  /** Rounds whose ratio is far from the others; they count. */
+  /** Rounds far from the others; they count. */
   outliers: list(roundNumber),
   /** The only outlier, if the verdict depends on it. */
   swayedBy: orElse(orNull(open({ round: roundNumber, without: verdict })), null),
-  /** Rounds that would probably decide an inconclusive comparison; null if too many. */
+  /** Rounds that would decide an inconclusive comparison; null if too many. */
   roundsNeeded: orNull(nonNegative),
-  /** Why requests/s and CPU per request may disagree; '' if they agree. */
+  /** Why requests/s and CPU per request disagree; '' if they agree. */
   disagreement: text,
   /** Variants whose link did not keep the delay. */
   delayNotHeld: texts,
-  /** The largest pages of a mix, by the time of an answer alone. The intervals of all hold together. */
+  /** The largest of a mix, by the time of an answer alone. Intervals hold together. */
   pages: optional(list(open({ page: text, ...ratioFields, verdict }))),
 });
 export type Comparison = v.InferOutput<typeof comparison>;
 
-/** A variant at a rate of a load in steps. */
 const rateStep = open({
   round: roundNumber,
   variant: name,
@@ -320,16 +288,16 @@ const rateStep = open({
   /** From the due time, unanswered requests included. */
   latencyMs: open(each(latencyMetrics, nonNegative)),
   kept: flag,
-  /** Why the limit was not kept, as a clause; '' if it was. */
+  /** Why the limit was not kept; '' if it was. */
   why: text,
 });
 export type RateStep = v.InferOutput<typeof rateStep>;
 
-/** Geometric mean in requests/s; an interval from 4 rounds on. */
+/** Geometric mean in requests/s; an interval from 4 rounds. */
 const foundRate = open({ variant: name, rate: nonNegative, ci95: orNull(ci95), atLeast: flag });
 export type FoundRate = v.InferOutput<typeof foundRate>;
 
-/** `steps` are in the order in which they were tried; those of an unfinished round come last. */
+/** `steps` in the order tried; those of an unfinished round last. */
 const search = open({
   within: withinForm(open),
   found: list(foundRate),
@@ -337,17 +305,16 @@ const search = open({
 });
 export type Search = v.InferOutput<typeof search>;
 
-/** The smallest effect (a ratio above 1) that so many rounds tell from noise. */
+/** `ratio`: the smallest above 1 that is told from noise. */
 const noiseFloor = open({ rounds: count, ratio: nonNegative });
 export type NoiseFloor = v.InferOutput<typeof noiseFloor>;
 
 const dropped = open({
   round: roundNumber,
-  /** The cause. */
   why: text,
-  /** Requests/s by variant, of loads that came to an end; empty for a load in steps. */
+  /** By variant, of loads that ended; empty for a load in steps. */
   rps: v.record(text, nonNegative, 'has to be an object'),
-  /** It counted until a later round showed that none had been measured as it must be. */
+  /** Until a later round showed that nothing was measured right. */
   counted: optional(trueOrAbsent),
 });
 export type DroppedRound = v.InferOutput<typeof dropped>;
@@ -364,19 +331,17 @@ export type KernelSetting = v.InferOutput<typeof kernelSetting>;
 
 const pointIntegrity = open({
   ...each(['written', 'stored', 'backfilled', 'lost'], count),
-  /** Measurements that lack points. */
   lacking: optional(texts),
-  /** Why points are lost: the database's first refusal. */
+  /** The database's first refusal. */
   reason: optional(text),
-  /** Batches of points that k6 itself could not write. */
   failedWrites: optional(count),
 });
 export type PointIntegrity = v.InferOutput<typeof pointIntegrity>;
 
-/** `backfilled`: written again, because they were missing. */
+/** `backfilled`: missing, and written again. */
 const integrity = open({
   ...each(['requests', 'stored', 'backfilled', 'lost'], count),
-  /** Points of all measurements at the run's end; absent if k6's record is not at hand to count them. */
+  /** Absent if k6's record is not at hand. */
   points: optional(pointIntegrity),
 });
 export type Integrity = v.InferOutput<typeof integrity>;
@@ -386,69 +351,64 @@ const result = open({
   run: runName,
   scenario: name,
   title: text,
-  /** What published the figures beside which ours stand. */
   article: optional(open({ id: text, title: text, date: text })),
-  /** The scenario's knob, if it is all that differs. */
+  /** If it is all that differs. */
   knob: optional(text),
-  /** A config was compared with itself: differences are noise. */
+  /** Differences are noise. */
   control: optional(trueOrAbsent),
   startedAt: instant,
   endedAt: instant,
-  /** 'partial': ended early; its rounds are complete. */
+  /** 'partial': ended early, with complete rounds. */
   state: oneOf(['complete', 'partial']),
-  /** Why a run ended early, in one line; absent if nobody could write it. */
+  /** A line; absent if nobody could write it. */
   endedBy: optional(text),
   quick: flag,
   environment: environmentForm,
   variants: list(variant),
-  /** Rounds that are in no other figure; absent if there are none. */
+  /** They are in no other figure. */
   dropped: optional(list(dropped)),
   comparisons: list(comparison),
-  /** In a search, a round is the kept step nearest to the rate found, and comparisons are of that rate. */
+  /** A round is then the kept step nearest to the rate found. */
   search: optional(search),
   /** Metrics that --fail-if names. */
   alsoAsked: optional(list(oneOf(serverMetricNames))),
-  /** Numbers of rounds after which verdicts are looked at. */
+  /** Rounds after which verdicts are looked at. */
   looks: list(count),
-  /** So many runs share the chance of a false verdict; absent: this one has it alone. */
+  /** Runs that share the chance of a false verdict. */
   together: optional(count),
   precision: optional(nonNegative),
-  /** The command before the servers start in each round, without credentials. */
+  /** Without credentials. */
   prepare: optional(text),
-  /** Within this of 1, two variants are the same. */
+  /** Sides are the same within this of 1. */
   sameWithin: nonNegative,
   noiseFloor: orNull(noiseFloor),
   kernelSettings: list(kernelSetting),
   /** null with `--store none`. */
   integrity: orNull(integrity),
-  /** Sides that were loaded alone after the rounds; absent if none was. `missing`: why others were not, a line each. */
+  /** Loaded alone after the rounds. `missing`: why others were not. */
   alone: optional(open({ sides: list(open({ variant: name, phase })), missing: texts })),
-  /** Absent if it was not asked for. */
   why: optional(why),
   warnings: texts,
   footnotes: texts,
 });
 export type Result = v.InferOutput<typeof result>;
 
-/** The run of a text that begins as those of resultJson; undefined for others. */
+/** undefined if the text does not begin as resultJson's. */
 export const runOfJson = (text: string): string | undefined =>
   /^\{\n {2}"schema": \d+,\n {2}"run": "([^"]+)"/.exec(text)?.[1];
 
-/** result.json's text: indented, with each histogram on one line. */
+/** Indents, but for a histogram a line. */
 export function resultJson(content: Result): string {
   const json = JSON.stringify(
     content,
     (key, value: unknown) => (key === 'histogram' ? JSON.stringify(value) : value),
     2,
   );
-  // A text in JSON has no line end or bare quote, so that only keys match.
+  // JSON's texts have no line end or bare quote: only keys match.
   return `${json.replaceAll(/(\n *"histogram": )("[^\n]*")(?=,?\n)/g, (_, key: string, text: string) => key + String(JSON.parse(text)))}\n`;
 }
 
-/**
- * Reads a result, with defaults for the fields that an older bakeoff did not write.
- * @throws UserError that names `file` if it is not a result of this schema
- */
+/** Fills in what an older bakeoff did not write. @throws UserError that names `file` if it is no result of this schema */
 export function checkResult(json: string, file: string): Result {
   let value: unknown;
   try {

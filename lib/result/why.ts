@@ -23,30 +23,30 @@ export const perfCounts = [
   'cacheMisses',
   'branchMisses',
 ] as const;
-/** A side while perf looked on; all figures are per request. */
+/** Per request, while perf looked on. */
 const whySide = open({
   variant: name,
-  /** Settings that differ from the baseline's; absent if there are more than two. */
+  /** Settings that differ from the baseline's; absent if more than two. */
   changed: optional(texts),
-  /** That ended in the pass that samples CPU time. */
+  /** The pass that samples CPU time. */
   requests: count,
-  /** That ended in the pass that counts calls. */
+  /** The pass that counts calls. */
   countedRequests: optional(count),
-  /** CPU time in this pass, as the kernel accounts it. */
+  /** The kernel's account of this pass. */
   cpuUs: nonNegative,
-  /** System calls, the most frequent first. */
+  /** Most frequent first. */
   calls: list(open({ name: text, perRequest: nonNegative })),
-  /** `calls`: all system calls. The others are absent if the machine does not count them. */
+  /** Absent if the machine does not count them. */
   counts: open({
     calls: nonNegative,
     ...each(perfCounts, optional(nonNegative)),
   }),
-  /** The largest first: a system call, other work of the kernel, an object in user space. */
+  /** Largest first: a system call, other work of the kernel, an object in user space. */
   cpu: list(open({ ...perRequest, kind: oneOf(['call', 'kernel', 'user']), sdUs: nonNegative })),
-  /** The largest functions in user space with a symbol. */
+  /** Functions in user space with a symbol. */
   functions: list(open(perRequest)),
 });
 export type WhySide = v.InferOutput<typeof whySide>;
-/** The parts of the CPU time. `missing`: the parts without data, a line each. */
+/** `missing`: why parts lack data. */
 export const why = open({ missing: texts, sides: list(whySide) });
 export type Why = v.InferOutput<typeof why>;

@@ -73,16 +73,12 @@ const articleFields = {
       servers: orAbsent(line),
     }),
   ),
-  /** Command lines of its loads and servers. */
   commands: orAbsent(lines),
   /** Names of the scenarios, in its order. */
   scenarios: orAbsent(lines),
   claims: orAbsent(list(closed(claimFields))),
 };
-/**
- * An article that published figures of scenarios: its environment and its claims. Fields are absent if the article does not state
- * them.
- */
+/** An article that published figures of scenarios. Fields are absent if the article does not state them. */
 export interface Article extends Of<typeof articleFields> {}
 export const articleForm = closed(articleFields);
 

@@ -12,7 +12,6 @@ import { isConfigured, isPath, isRunnable } from './variants.ts';
 
 const scenariosFolder = path.join(projectRoot, 'scenarios');
 
-/** All shipped scenarios, by name. */
 export async function loadScenarios(): Promise<Scenario[]> {
   return Promise.all((await shippedNames()).map(read));
 }
@@ -30,10 +29,7 @@ async function shippedNames(): Promise<string[]> {
   return scripts.map((file) => path.basename(file, '.ts')).sort();
 }
 
-/**
- * The named variants, in the scenario's order; without names, all but those `onRequest`.
- * @throws UserError (exit code 2) for unknown names, and if none of them can be run
- */
+/** The named variants in the scenario's order, or all but those `onRequest`. @throws UserError (exit code 2): unknown, or none can be run */
 export function findVariants(scenario: Scenario, names?: readonly string[]): Variant[] {
   const { variants } = scenario;
   if (names === undefined) return variants.filter(({ onRequest }) => onRequest !== true);
@@ -48,7 +44,7 @@ export function findVariants(scenario: Scenario, names?: readonly string[]): Var
   );
 }
 
-/** The shipped scenario of that name. Throws UserError (exit code 2) if there is none. */
+/** @throws UserError (exit code 2) for an unknown name */
 export async function shippedScenario(name: string): Promise<Scenario> {
   const names = await shippedNames();
   if (!names.includes(name)) throw unknownWord('scenario', name, names);
@@ -60,7 +56,7 @@ async function read(name: string): Promise<Scenario> {
   return checkedScenario(module.default, scenariosFolder);
 }
 
-/** The scenario that a file in `folder` exports, with absolute paths. Throws Error, or UserError, if it is wrong. */
+/** The scenario that a file in `folder` exports. @throws Error or UserError if it is wrong */
 export function checkedScenario(exported: unknown, folder: string): Scenario {
   if (exported !== undefined) return withOwnFiles(defineScenario(exported as Scenario), folder);
   throw new Error(
@@ -70,7 +66,7 @@ export function checkedScenario(exported: unknown, folder: string): Scenario {
 
 type Parts = Pick<Variant, 'page' | 'network'>;
 
-/** The scenario with absolute paths. As in an import, ./ is relative to the scenario's `folder`. @throws Error for a missing file */
+/** Makes paths absolute: ./ is relative to `folder`. @throws Error for a missing file */
 function withOwnFiles(scenario: Scenario, folder: string): Scenario {
   const absolute = (name: string, what: string): string => {
     if (!isPath(name)) return name;

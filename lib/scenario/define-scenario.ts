@@ -32,7 +32,7 @@ import {
 
 const mostProblems = 10;
 
-/** Checks a scenario and returns it unchanged. @throws UserError that names the wrong fields, a line each, at most ten */
+/** Returns the scenario. @throws UserError that names the wrong fields, a line each, at most ten */
 export function defineScenario(scenario: Scenario): Scenario {
   const ofForm = problemsOfForm(scenario);
   const problems = ofForm.length > 0 ? ofForm : problemsOf(scenario);
@@ -49,7 +49,6 @@ function problemsOf(scenario: Scenario): string[] {
   if (names.length === 0) return ['has no variants'];
   const twice = repeated(names);
   if (twice !== undefined) return [`two variants are named "${twice}"`];
-  // Its parts are those of each variant, too.
   const shared = problemOfParts(scenario);
   if (shared !== undefined) return [shared];
   const problems: string[] = [];
@@ -83,7 +82,6 @@ function problemOfParts({
   return Object.entries(present(problems))[0]?.join(': ');
 }
 
-/** Why a name is neither that of a shipped file or folder nor a path. */
 function problemOfName(name: string): string | undefined {
   if (isPath(name) || /^[\w.-]+(?<!\.conf)$/.test(name)) return undefined;
   return `"${name}": write ./${name} if it is beside the scenario, or a shipped name without .conf`;
@@ -187,7 +185,6 @@ function problemOfAny(server: CommandServer | AddressServer): string | undefined
   }
 }
 
-/** Why two variants cannot be compared. @param against undefined: the variant is a baseline */
 function problemOfPair(
   { variants }: Scenario,
   name: string,
@@ -204,7 +201,7 @@ function problemOfPair(
   return undefined;
 }
 
-/** In lower case, with OpenSSL's other names. */
+/** OpenSSL has other names, too. */
 const knownCurves = [...curveNames, 'prime256v1', 'secp384r1', 'secp521r1'].map((name) =>
   name.toLowerCase(),
 );
@@ -212,7 +209,7 @@ const knownCurves = [...curveNames, 'prime256v1', 'secp384r1', 'secp521r1'].map(
 /** It can only be widened (RFC 9113, section 6.9.2). */
 const leastConnectionWindow = 65_535;
 
-/** The first contradiction of a load's fields. The engine refuses most of them too, but only once the servers run. */
+/** The first contradiction of a load's fields, before servers are started. */
 export function problemOfLoad(load: LoadProfile): string | undefined {
   const { protocol, requests, secondsHere, durationSeconds, streams = 1 } = load;
   const { connections, threads, rate, arrivals, bucketSeconds, method, tls } = load;

@@ -38,13 +38,13 @@ const composed =
   <Server extends ServerName>(name: Server): Composed<Server> =>
   (config, options) => ({ name, config, ...options });
 
-/** An nginx with a config of these files, the base first: names in `server-configs/nginx/` without `.conf`, or paths such as ./knob.conf. */
+/** An nginx with a config of these files, the base first: names in `server-configs/nginx/` without `.conf`, or paths. */
 export const nginx = composed('nginx');
 
 /** Like `nginx`, with files of `server-configs/h2o/`. */
 export const h2o = composed('h2o');
 
-/** Like `nginx`, with files of `server-configs/nghttpd/`, which contain command-line flags. nghttpd supports HTTP/2 only. */
+/** Like `nginx`, with files of `server-configs/nghttpd/`, which hold flags. It speaks HTTP/2 only. */
 export const nghttpd = composed('nghttpd');
 
 /** A command of your own: `command('node server.js')`, `command('caddy file-server --listen 127.0.0.1:{port} --root www')`. */
@@ -55,7 +55,7 @@ export function command(
   return { name: 'command', command: line, ...options };
 }
 
-/** A running server: `address('http://127.0.0.1:8080')`. It is loaded, and otherwise left alone. `cgroup`: its control group, such as a container's. */
+/** A running server, only loaded: `address('http://127.0.0.1:8080')`. `cgroup`: its control group, such as a container's. */
 export function address(
   origin: string,
   options: Omit<AddressServer, 'name' | 'origin'> = {},

@@ -1,23 +1,21 @@
-// Fits an article's load to this machine and to the options of the run.
 import { present } from '../present.ts';
 import type { Arrivals, LoadProfile, Protocol } from './model.ts';
 
 /**
- * A load fitted to this machine: a LoadProfile with one kind of length, whose defaults are filled in. loadPlanFor makes the engine's
- * LoadOptions of it, and loadInResult the part of result.json. Where requests are counted without a rate, handshakes belong to the time:
- * a warm-up is then a load of its own, with connections of its own (warmsUpApart).
+ * A load fitted to this machine, with one kind of length and all defaults. Where requests are counted without a rate, the warm-up is a
+ * load of its own (warmsUpApart), because handshakes belong to the measured time.
  */
 export type Load = Omit<LoadProfile, 'rate' | 'requests' | 'durationSeconds' | 'secondsHere'> &
   Required<Pick<LoadProfile, 'streams' | 'timeoutSeconds' | 'warmupSeconds'>> & {
-    /** The warm-up goes on for so long at most while the server still gets faster; 0: it does not. Absent: nor does it, and its length is named. */
+    /** The most by which a warm-up goes on while the server gets faster. Absent or 0: it does not. */
     warmupLimitSeconds?: number;
-    /** How much faster, as a share, the server may still get when it ends. Absent: as the engine does. */
+    /** The gain, as a share, below which it ends. Absent: the engine's. */
     warmupGain?: number;
   } & (
     | { durationSeconds: number; requests?: never; rate?: never; searched?: never }
-    /** A load in steps of at least this duration, each at its own rate. */
+    /** It has steps of at least this duration, each at its own rate. */
     | { durationSeconds: number; searched: true; requests?: never; rate?: never }
-    /** With a rate (requests/s) the load lasts requests / rate seconds, until the last answers. */
+    /** It lasts, at a rate (requests/s), until the last answers. */
     | { requests: number; rate?: number; durationSeconds?: never; searched?: never }
   );
 
@@ -33,22 +31,20 @@ export function isHttp2(protocol: Protocol): boolean {
   return protocol === 'h2' || protocol === 'h2c';
 }
 
-/** Whether a connection can have several requests at once. */
 export function hasStreams(protocol: Protocol): boolean {
   return isHttp2(protocol) || protocol === 'h3';
 }
 
-/** Whether it has TLS with any server. HTTP/1.x has TLS if the server has. */
+/** Always TLS: HTTP/1.x has it if the server has. */
 export function needsTls(protocol: Protocol): boolean {
   return protocol === 'h2' || protocol === 'h3';
 }
 
-/** Whether a load has TLS, as far as it says so itself. */
 export function hasTls({ protocol, tls }: Pick<LoadProfile, 'protocol' | 'tls'>): boolean {
   return needsTls(protocol) || tls !== undefined;
 }
 
-/** "HTTP/1.1", "HTTP/1.1 over TLS", "HTTP/2 without TLS". HTTP/1.x has TLS if `tls` is there. */
+/** Such as "HTTP/1.1 over TLS". HTTP/1.x has TLS if `tls` is there. */
 export function protocolName({ protocol, tls }: Pick<LoadProfile, 'protocol'> & { tls?: unknown }) {
   const name = protocolNamesBy[protocol];
   return protocol.startsWith('http/') && tls ? `${name} over TLS` : name;
@@ -59,7 +55,6 @@ export function isCounted({ requests, ...load }: Pick<Load, 'requests' | 'rate' 
   return requests !== undefined && !isAtRate(load);
 }
 
-/** Whether the warm-up is a load of its own before the measured one. */
 export function warmsUpApart(load: Load): boolean {
   return isCounted(load) && load.warmupSeconds > 0;
 }
@@ -75,21 +70,18 @@ export interface FitOptions {
   exact: boolean;
   /** Measured window instead of the profile's. */
   durationSeconds?: number;
-  /** Length of the warm-up instead of the profile's. */
   warmupSeconds?: number;
-  /** Servers may get faster while they are loaded (compiled code): a count of requests then has a warm-up before it, too. */
+  /** Compiled code may get faster under load: counted requests get a warm-up, too. */
   mayBeCold?: boolean;
-  /** The load takes turns with others: noise is the same for all, so a short window is enough. */
+  /** With turns a short window is enough, as noise is the same for all. */
   inTurns?: boolean;
-  /** Arrivals of a rate instead of the profile's. */
   arrivals?: Arrivals;
-  /** A load in steps, with a window and a warm-up of this length by default; the profile's rate and length do not count. */
+  /** A load in steps: its default window and warm-up; the profile's rate and length do not count. */
   step?: { durationSeconds: number; warmupSeconds: number };
-  /** Server and generator share cores: a response's CPU time then depends on which threads meet on which core, and tells of no warm server. */
+  /** Server and generator share cores: CPU per response then depends on which threads meet, and does not show a warm server. */
   sharesCores?: boolean;
-  /** Short rounds for a first look. `durationSeconds` takes precedence. */
   quick?: boolean;
-  /** Responses that a verdict needs in a round: a rate lasts so long, if the profile does. */
+  /** Responses that a verdict needs in a round. */
   responses?: number;
 }
 
@@ -101,29 +93,27 @@ const quickWarmupSeconds = 0.5;
 
 /** Measured windows in turns. A rate needs enough requests for percentiles. */
 export const turnsSeconds = { full: 1, quick: 0.5, rate: 2 };
-/** Long enough that nginx on a fast machine has closed all connections once (keepalive_requests). */
+/** nginx on a fast machine has then closed all connections once (keepalive_requests). */
 const turnsWarmupSeconds = 0.4;
-/** A server that still gets faster, by compiled code or filled caches, is warmed up for so long at most. */
 const warmupLimitSeconds = { full: 30, quick: 3 };
 /** Additional warm-up per connection. */
 const secondsToOpen = { plain: 0.0001, tls: 0.002 };
 
-/** Some responses may be late or missing, and Poisson arrivals are not all of the same number. */
+/** Some responses are late or missing, and Poisson arrivals vary. */
 const spareResponses = 1.1;
 
-/** How long a rate (requests/s) has to last for so many responses. */
+/** @param rate in requests/s */
 export function secondsFor(responses: number, rate: number): number {
   return (spareResponses * responses) / rate;
 }
 
-/** A rate (requests/s) for so many seconds, and at least one request. */
+/** @param rate in requests/s */
 export function atRateFor(rate: number, seconds: number): { rate: number; requests: number } {
   return { rate, requests: Math.max(1, Math.round(rate * seconds)) };
 }
 
-/** `quick` makes a tenth of the requests. */
 const quickPart = 10;
-/** `quick` fills all streams at least so often, if the article does: once would be a burst, not a load. */
+/** `quick` fills all streams so often, if the article does: once would be a burst. */
 const quickFillings = 4;
 
 /** Fits a profile to this machine. Connections, streams and rate stay; threads are at most the generator's cores. */
@@ -158,7 +148,6 @@ export function fitLoad(profile: LoadProfile, options: FitOptions): Load {
       requests: quick ? quickRequests(requests, common) : requests,
       ...warmUpBefore(profile, options),
     };
-  // A profile has a number of requests or a duration.
   const fullSeconds = (durationSeconds ?? longSeconds ?? asked) as number;
   if (takesTurns(profile, options)) {
     const most = quick ? turnsSeconds.quick : turnsSeconds.full;
@@ -182,12 +171,11 @@ function arrivalsOf({ arrivals }: LoadProfile, options: FitOptions): Pick<Load, 
   return present({ arrivals: options.arrivals ?? arrivals });
 }
 
-/** The length of the warm-up, if the run or the profile names it. */
 function namedWarmup(profile: LoadProfile, options: FitOptions): number | undefined {
   return options.warmupSeconds ?? profile.warmupSeconds;
 }
 
-/** How long a warm-up may go on while the server gets faster. One that is named is as long as that. */
+/** A named warm-up is as long as that. */
 function warmUpLimit(profile: LoadProfile, options: FitOptions): Pick<Load, 'warmupLimitSeconds'> {
   const { exact, quick, sharesCores } = options;
   if (exact || sharesCores || namedWarmup(profile, options) !== undefined) return {};
@@ -205,14 +193,13 @@ function warmUpInTurns(profile: LoadProfile, options: FitOptions): WarmUp {
   };
 }
 
-/** The warm-up of a load that counts its requests: none, unless the run asks for one or the server may be cold. */
 function warmUpBefore(profile: LoadProfile, options: FitOptions): WarmUp {
   if (options.warmupSeconds === undefined && options.mayBeCold !== true)
     return { warmupSeconds: 0 };
   return warmUpInTurns(profile, options);
 }
 
-/** The warm-up of a load that takes no turns. It is not shortened if requests take hours. */
+/** It is not shortened if requests take hours. */
 function warmUpAlone(profile: LoadProfile, options: FitOptions): WarmUp {
   const seconds = namedWarmup(profile, options) ?? fullWarmupSeconds;
   const isShortened =
@@ -223,7 +210,6 @@ function warmUpAlone(profile: LoadProfile, options: FitOptions): WarmUp {
   };
 }
 
-/** The rate, and the requests that it makes here. */
 function requestsAtRate(
   profile: LoadProfile & Required<Pick<LoadProfile, 'rate' | 'requests'>>,
   options: FitOptions,
@@ -235,7 +221,7 @@ function requestsAtRate(
   return atRateFor(rate, options.durationSeconds ?? usualSeconds);
 }
 
-/** How long a load at a rate lasts. @param full as the profile says @param needed for a verdict */
+/** @param full as the profile says @param needed for a verdict */
 function secondsAtRate(full: number, needed: number, inTurns: boolean, quick = false): number {
   let seconds = Infinity;
   if (inTurns) seconds = turnsSeconds.rate;
@@ -245,7 +231,6 @@ function secondsAtRate(full: number, needed: number, inTurns: boolean, quick = f
   return Math.min(full, seconds);
 }
 
-/** A tenth, but at least a request per connection and `quickFillings` per stream. */
 function quickRequests(
   requests: number,
   { connections, streams }: { connections: number; streams: number },

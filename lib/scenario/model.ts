@@ -1,4 +1,4 @@
-// A scenario's fields: their check, and the types that come from it. define-scenario.ts checks how fields go together.
+// A scenario's fields: their check and types. define-scenario.ts checks how they go together.
 import * as v from 'valibot';
 import {
   closed,
@@ -30,16 +30,14 @@ import {
 import { articleForm } from './article.ts';
 import { latencyMetrics } from './latency-metrics.ts';
 
-/** The most rounds of a run. */
 export const mostRounds = 1000;
-/** The longest latency limit. */
 export const longestLatencyMs = 60_000;
 const longestDelayMs = 60_000;
 export const mostPages = 100_000;
 export const mostWeight = 1_000_000_000;
 
 const day = 86_400;
-/** nginx allows at most 1024 workers. */
+/** nginx's limit. */
 const processes = integer(1, 1024);
 /** Linux's highest limit of open files (sysctl_nr_open_max). */
 const files = integer(1, 2_147_483_584);
@@ -49,7 +47,6 @@ const perSecond = upTo(1e9);
 const seconds = upTo(day);
 const secondsOrNone = within(0, day);
 
-/** The servers whose configs bakeoff reads. */
 export const serverNames = ['nginx', 'h2o', 'nghttpd'] as const;
 const serverName = oneOf(serverNames);
 export type ServerName = v.InferOutput<typeof serverName>;
@@ -59,7 +56,7 @@ const overlayFields = {
   context: text,
   lines: text,
 };
-/** Lines in a server's config language that replace those of a user's config, as in server-configs/knobs/. */
+/** Lines that replace those of a user's config, as in server-configs/knobs/. */
 export interface Overlay extends Of<typeof overlayFields> {}
 
 const textsByName = v.custom<Record<string, string>>(
@@ -69,7 +66,7 @@ const textsByName = v.custom<Record<string, string>>(
 
 const configuredFields = {
   name: serverName,
-  /** Files of `server-configs/<name>/` without `.conf`, the base first; or your own files by path, such as ./knob.conf. */
+  /** Files of `server-configs/<name>/` without `.conf`, the base first; or paths such as ./knob.conf. */
   config: texts,
   /** Worker processes; 'server-cores' is a worker per server core. */
   workers: v.lazy((value) =>
@@ -79,14 +76,13 @@ const configuredFields = {
   ),
   /** The article's number of workers, for `--exact`. Default: `workers`. */
   articleWorkers: orAbsent(processes),
-  /** The fewest workers with which the variant makes sense (accept_mutex needs 2). Default: 1. */
+  /** The fewest workers with which it makes sense (accept_mutex needs 2). Default: 1. */
   minWorkers: orAbsent(processes),
   /** Limit of open files (soft and hard). Default: as many as the connections need. */
   fileLimit: orAbsent(files),
   /**
-   * `config` is a single config of your own. `port` is the port to load if it has several; `overlays` go over it. It is complete, or
-   * runs in the http block of nginx's config `within`. `upstreams`: backends by name, such as app:9000, and HOST:PORT or stub:50ms:2KB
-   * in their place.
+   * `config` is your own, complete or for the http block of nginx's config `within`. `port` to load if it has several; `overlays` go over it;
+   * `upstreams`: HOST:PORT or stub:50ms:2KB by a backend's name.
    */
   asIs: orAbsent(
     closed({
@@ -96,21 +92,20 @@ const configuredFields = {
       upstreams: orAbsent(textsByName),
     }),
   ),
-  /** Path of the binary, to compare two builds. Default: the binary that all variants run. */
+  /** The binary's path, to compare builds. Default: one for all variants. */
   binary: orAbsent(text),
 };
-/** A web server with a config that is composed of a base and a file per knob. */
+/** A server with a config of a base and a file per knob. */
 export interface ConfiguredServer extends Of<typeof configuredFields> {}
 
 const commandFields = {
   name: v.literal('command'),
-  /** Words with shell quoting, but no pipes and no variables. `{port}` and `$PORT` are the port of 127.0.0.1 to listen on; PORT is also in its environment. */
+  /** Words with shell quoting, without pipes or variables. `{port}`, `$PORT` and the variable PORT are the port of 127.0.0.1 to listen on. */
   command: text,
   /** The command's fixed port. Default: a free port. */
   port: orAbsent(port),
-  /** The working directory, as a path. Default: the directory from which the run was started. */
+  /** Default: the caller's. */
   folder: orAbsent(text),
-  /** It speaks TLS. */
   tls: orAbsent(trueOrAbsent),
 };
 /** A command that answers HTTP on a port of loopback. */
@@ -120,13 +115,12 @@ const addressFields = {
   name: v.literal('address'),
   /** Such as http://127.0.0.1:8080 or https://staging.example.com, without a slash at the end. */
   origin: text,
-  /** The folder of its control group (cgroup), as a path, by which its CPU time is measured. Default: its CPU time is unknown. */
+  /** Path of its control group (cgroup). Default: its CPU time is unknown. */
   cgroup: orAbsent(text),
 };
-/** A running server, which the run neither starts nor stops. */
+/** A server that the run neither starts nor stops. */
 export interface AddressServer extends Of<typeof addressFields> {}
 
-/** The server of a variant: nginx, h2o or nghttpd with a config, a command, or an address. */
 export type ServerSpec = ConfiguredServer | CommandServer | AddressServer;
 const configuredServer: Form<ConfiguredServer> = given(configuredFields);
 const commandServer: Form<CommandServer> = given(commandFields);
@@ -137,7 +131,6 @@ const serverSpec = v.lazy((value): Form<ServerSpec> => {
   return name === 'address' ? addressServer : configuredServer;
 });
 
-/** The key exchanges that the load generator knows. */
 export const curveNames = [
   'X25519',
   'P-256',
@@ -153,12 +146,11 @@ const tlsFields = {
   maxVersion: orAbsent(tlsVersion),
   /** For TLS 1.2 only, such as ECDHE-RSA-AES128-GCM-SHA256. */
   ciphers: orAbsent(texts),
-  /** Such as X25519, P-256, or X25519MLKEM768 as browsers have it. */
   curves: orAbsent(texts),
-  /** Share, 0 to 1, of new connections that resume a session by a ticket; the first one of each client has none. Default: 0. */
+  /** Share, 0 to 1, of new connections that resume a session by a ticket. Default: 0. */
   resume: orAbsent(within(0, 1)),
 };
-/** TLS versions, ciphers and curves that the client offers, in OpenSSL's names, and how often it resumes. */
+/** What the client offers, in OpenSSL's names. */
 export interface TlsOffer extends Of<typeof tlsFields> {}
 
 export const protocol = oneOf(['http/1.0', 'http/1.1', 'h2', 'h2c', 'h3']);
@@ -174,98 +166,91 @@ const windowFields = {
   /** Of all streams of a connection; over HTTP/2 65,535 or more. */
   connection: orAbsent(receiveWindow),
 };
-/**
- * The client's receive windows, in bytes: how much of its answers a server may send before the client, which has then read half, allows
- * more. Default: 2^30 − 1 each, as h2load's, so that no server waits for one.
- */
+/** The client's receive windows, in bytes, which it opens again once it has read half. Default: 2^30 − 1 each, as h2load's. */
 export interface ReceiveWindow extends Of<typeof windowFields> {}
 
 const loadFields = {
   /** The load generator's command line, such as `wrk -c 100 -t 10 -d 10`. */
   command: text,
-  /** h2 is HTTP/2 over TLS, h2c HTTP/2 without TLS, h3 HTTP/3. HTTP/1 has TLS if the server has. */
+  /** h2 has TLS, h2c none; HTTP/1 if the server has. */
   protocol,
   connections: many,
   /** Concurrent requests per connection (h2, h2c, h3). Default: 1. */
   streams: orAbsent(many),
-  /** The streams of a connection start together, and again once all are answered, as the files of a page. Latencies are those of pages. */
+  /** The streams of a connection start together, as the files of a page, and again once all are answered. Latencies are of pages. */
   together: orAbsent(trueOrAbsent),
   /** Receive windows (h2, h2c, h3). */
   window: orAbsent(given(windowFields)),
   /** Open model: requests/s that start whether or not earlier ones are answered. */
   rate: orAbsent(perSecond),
-  /** At a rate: evenly spread (default), or a Poisson process, in which some requests queue. */
+  /** At a rate. Default: constant. */
   arrivals: orAbsent(arrivals),
-  /** Upper ends of the latency buckets, in ascending seconds. A last bucket takes the rest. */
+  /** Upper ends of the latency buckets, ascending. A last one takes the rest. */
   bucketSeconds: orAbsent(list(seconds)),
   /** Default: TLS 1.2 and 1.3, h2load's curves. */
   tls: orAbsent(given(tlsFields)),
   /** A request that takes longer is an error of kind timeout. Default: 5. */
   timeoutSeconds: orAbsent(seconds),
-  /** Expected requests/s, to estimate the run's time. Default: those of a server on loopback. */
+  /** Requests/s, to estimate the run's time. Default: on loopback. */
   expectedRps: orAbsent(perSecond),
-  /** Generator threads; at most the generator's cores unless `--exact`. */
+  /** At most the generator's cores unless `--exact`. */
   threads: processes,
   keepAlive: flag,
   /** Load before the measured window, if there is any. Default: 1. */
   warmupSeconds: orAbsent(secondsOrNone),
   /** This or `requests`. */
   durationSeconds: orAbsent(seconds),
-  /** This or `durationSeconds`. With `rate` it is rate times duration, and all are awaited. */
+  /** Or `durationSeconds`. With `rate` it is rate times duration, all awaited. */
   requests: orAbsent(integer(1, 1e12)),
-  /** The measured window instead of `requests` that take hours, unless `--exact`. */
+  /** Instead of `requests` that take hours, unless `--exact`. */
   secondsHere: orAbsent(seconds),
   /** Default: GET. */
   method: orAbsent(text),
   headers: orAbsent(textsByName),
   body: orAbsent(text),
 };
-/** A load as a user or an article's command line describes it, before fitLoad makes a Load for this machine of it. */
+/** A load as written, before fitLoad. */
 export interface LoadProfile extends Of<typeof loadFields> {}
 const loadProfile = given(loadFields);
 
 const requestFields = {
-  /** The path with its query. */
   target: text,
   /** Default: the load's, with its body. */
   method: orAbsent(text),
   /** They replace the load's of the same name. */
   headers: orAbsent(textsByName),
   body: orAbsent(text),
-  /** Instead of `body`: bytes. */
+  /** `body` in bytes. */
   bodyBase64: orAbsent(text),
-  /** How often it is made beside the others. Default: 1. */
   weight: orAbsent(integer(1, mostWeight)),
   /** The expected status. Default: the page's. */
   status: orAbsent(integer(200, 599)),
 };
-/** One of the requests that a load mixes. */
 export interface LoadRequest extends Of<typeof requestFields> {}
 export const requestsForm = v.pipe(
   list(given(requestFields)),
   v.check((all) => all.length <= mostPages, `has to have at most ${mostPages} requests`),
 );
 const pageFields = {
-  /** The folder of `server-configs/www/` to serve, or a path such as ./www. Absent: the server's own config says (`asIs`). */
+  /** A folder of `server-configs/www/`, or a path. Absent: the server's own config says (`asIs`). */
   docroot: orAbsent(text),
-  /** The path of the URL, with its query. `/` is index.html. */
+  /** With its query. `/` is index.html. */
   path: text,
   /** The Host or :authority to send. Default: the server's address. */
   host: orAbsent(text),
   /** The requests to mix, with `path` among their targets. Default: `path` alone. */
   requests: orAbsent(requestsForm),
-  /** The exact length of the body; of several pages the weighted mean, rounded. Absent: that of each variant's first answer. */
+  /** The exact length of the body; of several pages the weighted mean, rounded. Absent: that of each first answer. */
   bodyBytes: orAbsent(count),
-  /** The expected status. Default: 200. Under load, answers of another class fail. */
+  /** Default: 200. Under load, answers of another class fail. */
   status: orAbsent(integer(200, 599)),
 };
-/** The page to request. */
 export interface Page extends Of<typeof pageFields> {}
 const page = given(pageFields);
 
 const directionFields = {
   delayMs: within(0, longestDelayMs),
-  /** Packets on their way at a time; more are dropped. netem's default is 1000. Absent: no limit. */
+  /** Packets on their way at a time; more are dropped. Absent: no limit. */
   queuePackets: orAbsent(integer(1, 1e9)),
   /** Absent: no limit. */
   bytesPerSecond: orAbsent(within(1, 1e12)),
@@ -276,10 +261,9 @@ const directionFields = {
       v.check((share) => share < 1, 'has to be below 1: 0.01 is 1 %'),
     ),
   ),
-  /** How many packets in a row are lost in the mean (Gilbert's model). Absent: each by itself. */
+  /** Packets lost in a row in the mean (Gilbert's model). Absent: each by itself. */
   lossBurstPackets: orAbsent(within(1, 1e6)),
 };
-/** Effect of a link on the packets of one direction. */
 export interface LinkDirection extends Of<typeof directionFields> {}
 
 const networkFields = (object: ObjectForm) => {
@@ -287,16 +271,15 @@ const networkFields = (object: ObjectForm) => {
   return {
     toServer: direction,
     toClient: direction,
-    /** Kernel settings of the server's namespace: files of `server-configs/sysctl/` without `.conf`, or paths. The last one wins. */
+    /** The namespace's kernel settings: files of `server-configs/sysctl/` without `.conf`, or paths. The last one wins. */
     serverSettings: texts,
-    /** The same for the client's namespace. */
     clientSettings: texts,
   };
 };
 /** An emulated network: client and server in a namespace each, joined by a link. */
 export interface NetworkSpec extends Of<ReturnType<typeof networkFields>> {}
 
-/** @param object `open` for a result, which a newer bakeoff may have written */
+/** @param object `open` for a result, perhaps of a newer bakeoff */
 export const networkForm = (object: ObjectForm): Form<NetworkSpec> =>
   given(networkFields(object), object);
 const network = networkForm(closed);
@@ -305,10 +288,10 @@ const distributionFields = {
   min: orAbsent(nonNegative),
   ...each(['mean', 'sd', 'max', 'withinSdPercent'], nonNegative),
 };
-/** min, max, mean, sd and share within one sd, as h2load prints them; wrk prints no min. */
+/** As h2load prints it; wrk prints no min. */
 export interface PublishedDistribution extends Of<typeof distributionFields> {}
 
-/** TCP segments: `data` has a payload, `dataFin` a payload and FIN, `fin` no payload, `ack` neither. */
+/** TCP segments: `data` has a payload, `dataFin` also FIN, `fin` no payload, `ack` neither. */
 export const packetKinds = [
   'syn',
   'synAck',
@@ -332,25 +315,23 @@ const figureFields = (object: ObjectForm) => {
     ...each(['latencyMs', 'connectMs', 'firstByteMs', 'perThreadRps'], orAbsent(distribution)),
     /** h2load's "req/s (client)". */
     perConnectionRps: orAbsent(distribution),
-    /** All bytes that the generator read, with headers and without TLS records. */
+    /** Counts headers, but no TLS records. */
     receivedBytes: orAbsent(nonNegative),
-    /** Bytes as sent, so compressed with HTTP/2. */
+    /** HTTP/2's are compressed. */
     headerBytes: orAbsent(nonNegative),
     /** Share of the headers' size that HPACK saved. */
     headerSavingsPercent: orAbsent(signed),
     /** Packets in both directions, from a packet dump. */
     packetsPerRequest: orAbsent(nonNegative),
-    /** The same by kind; kinds without a packet are left out. */
     packets: orAbsent(
       object(each(['toServer', 'toClient'], object(each(packetKinds, orAbsent(nonNegative))))),
     ),
     /** The least unused part of the server's cores, 0 to 1. */
     serverIdleShare: orAbsent(nonNegative),
-    /** Kinds of trouble with clients, as it shows lines of nginx's log. */
     clientErrors: orAbsent(texts),
-    /** Whether the article counts its difference as an effect. */
+    /** Whether the article counts it as an effect. */
     effect: orAbsent(oneOf(['yes', 'none'])),
-    /** h2load's and weighttp's line "requests"; weighttp counts no timeouts. */
+    /** h2load's and weighttp's "requests"; weighttp counts no timeouts. */
     outcomes: orAbsent(
       object({
         ...each(['total', 'started', 'done', 'succeeded', 'failed', 'errored'], count),
@@ -359,20 +340,19 @@ const figureFields = (object: ObjectForm) => {
     ),
     /** 2xx and 3xx per request, 0 to 1. */
     successRatio: orAbsent(nonNegative),
-    /** h2load's "status codes"; classes without a response are left out. */
     responses: orAbsent(object(each(['2xx', '3xx', '4xx', '5xx'], orAbsent(count)))),
-    /** The negotiated parameters, such as TLSv1.2, ECDHE-RSA-AES128-GCM-SHA256, P-384. */
+    /** Such as TLSv1.2, ECDHE-RSA-AES128-GCM-SHA256, P-384. */
     tls: orAbsent(object(each(['version', 'cipher', 'keyExchange'], text))),
-    /** Responses per latency bucket. toSeconds null: the last bucket. */
+    /** toSeconds null: the last bucket. */
     buckets: orAbsent(
       list(object({ fromSeconds: nonNegative, toSeconds: orNull(nonNegative), count })),
     ),
   };
 };
 type Figures = Of<ReturnType<typeof figureFields>>;
-/** An article's figures for one variant, with units in their names. Figures that it does not print are absent. */
+/** An article's figures for a variant, as far as it prints them. */
 export interface Published extends Figures {
-  /** An entry per phase if the article ran several on a running server; the fields above are then those of the first phase. */
+  /** If the article ran several phases on a running server: the fields above are the first one's. */
   phases?: readonly Figures[];
 }
 
@@ -386,7 +366,7 @@ const withinFields = {
   metric: oneOf(latencyMetrics),
   ms: within(0.001, longestLatencyMs),
 };
-/** A limit of the latency: of a percentile, in milliseconds. */
+/** A limit of a percentile of the latency. */
 export interface Within extends Of<typeof withinFields> {}
 
 /** @param object as in networkForm */
@@ -394,30 +374,25 @@ export const withinForm = (object: ObjectForm): Form<Within> => given(withinFiel
 
 const variantFields = {
   name: givenName,
-  /** A text says why nobody can run this here: its figures are published only. */
+  /** A text: why nobody can run it here. */
   server: v.lazy((value): Form<ServerSpec | string> =>
     typeof value === 'object' ? serverSpec : v.string('has to be a text or an object'),
   ),
-  /** Default: the scenario's load. */
   load: orAbsent(loadProfile),
-  /** Absent: nobody published figures of this variant. */
   published: orAbsent(publishedForm(closed)),
   /** Run only if `--variants` names it. */
   onRequest: orAbsent(flag),
-  /** The variant's baseline. Default: the scenario's first variant. null: it is a baseline itself. */
+  /** Its baseline. Default: the scenario's first variant. null: it is one itself. */
   against: orAbsent(orNull(text)),
-  /** With fewer server cores the variant equals its baseline, and gets no verdict. */
+  /** A variant with fewer equals its baseline, and gets no verdict. */
   needsServerCores: orAbsent(processes),
-  /** Default: the scenario's page. */
   page: orAbsent(page),
-  /** Default: the scenario's network. */
   network: orAbsent(network),
-  /** A sentence for the row, such as why the variant is there. */
+  /** A sentence for its row. */
   note: orAbsent(text),
-  /** Variants of a series differ in their rate, or in the loss or delay of their link, and make a curve. */
+  /** Variants that differ in their rate, or in their link's loss or delay, and make a curve. */
   series: orAbsent(name),
 };
-/** A row of the table. */
 export interface Variant extends Of<typeof variantFields> {}
 
 const scenarioFields = {
@@ -426,46 +401,43 @@ const scenarioFields = {
   title: text,
   /** Absent for a comparison of your own. */
   article: orAbsent(articleForm),
-  /** The knob in words, such as "open_file_cache". */
+  /** A few words, such as "open_file_cache". */
   knob: text,
   load: loadProfile,
   page,
-  /** Default: loopback. A scenario with a network has a single load phase and no `asIs` config. */
+  /** Default: loopback. With a network there is one load phase and no `asIs` config. */
   network: orAbsent(network),
-  /** Successive load phases on a running server. Default: a single phase. */
+  /** They follow each other on a running server. Default: one. */
   phases: orAbsent(closed({ count: integer(1, 100), pauseSeconds: secondsOrNone })),
-  /** A command for the shell before the servers start, in each round. It runs in the caller's folder. */
+  /** A shell's command before the servers start, in each round, in the caller's folder. */
   prepare: orAbsent(text),
   /** Default: the runner's number of rounds. */
   rounds: orAbsent(integer(1, mostRounds)),
-  /** Searches for the highest rate at which each variant keeps this limit. The load's rate and length do not count. */
+  /** Searches for the highest rate with which each variant keeps this limit. The load's own does not count. */
   within: orAbsent(withinForm(closed)),
   variants: list(given(variantFields)),
   /** Comparisons beside those of the rows. */
   alsoCompare: orAbsent(list(closed({ variant: text, against: text }))),
-  /** All variants are equal on purpose: the result states this machine's noise floor. */
+  /** Variants are equal on purpose: the result states the noise floor. */
   control: orAbsent(trueOrAbsent),
-  /** Server and generator run on all cores, as the article's did. */
+  /** Server and generator run on all cores. */
   sharedCores: orAbsent(trueOrAbsent),
-  /** Facts for readers of the table, such as kernel settings of the article that are not applied here. */
+  /** Facts such as the article's kernel settings that are not applied here. */
   footnotes: orAbsent(texts),
 };
-/** Variants to compare, their load, and the article's figures. */
 export interface Scenario extends Of<typeof scenarioFields> {}
 const scenario = given(scenarioFields);
 
-/** Fields that decide what is measured: with another one, the published figures of variants no longer compare. */
+/** Published figures do not compare if one changes. */
 export const measuringFields = ['phases', 'within'] as const satisfies readonly (keyof Scenario)[];
 
-/** Why the fields that decide what is measured do not go together; undefined if they do. */
 export function problemOfMeasuring({ phases, within }: Scenario): string | undefined {
   if (within === undefined || (phases?.count ?? 1) === 1) return undefined;
   return 'has within, and phases.count: a search has load phases of its own';
 }
 
-/** The wrong fields, such as `variants[0].load.connections 0.5 has to be …`; none if all are right. */
+/** A line is `variants[0].load.connections 0.5 has to be …`. */
 export const problemsOfForm = (value: unknown): string[] => problemsIn(scenario, value);
 
-/** The first wrong field of a load. */
 export const problemOfLoadForm = (value: unknown): string | undefined =>
   problemIn(loadProfile, value);

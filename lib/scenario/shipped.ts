@@ -1,7 +1,6 @@
-// The names of the shipped configs, for editors: the files of server-configs/.
+/** Names in server-configs/, without `.conf`, for editors. */
 import type { ServerName } from './model.ts';
 
-/** Names of the shipped configs by server, without `.conf`. */
 export const shippedConfigs = {
   nginx: [
     'accept-mutex-delay',
@@ -27,6 +26,5 @@ export const shippedConfigs = {
   nghttpd: ['h2', 'streams-1024'],
 } as const satisfies Record<ServerName, readonly string[]>;
 
-/** A shipped config, which an editor completes, or a path of your own. */
 export type ConfigName<Server extends ServerName> =
   (typeof shippedConfigs)[Server][number] | (string & {});

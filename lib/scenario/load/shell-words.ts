@@ -2,19 +2,17 @@
 import { UserError } from '../../errors.ts';
 
 export interface ShellWord {
-  /** The word as the program gets it. */
+  /** As the program gets it. */
   text: string;
   /** The word as written, with quotes. */
   written: string;
 }
 
-/** Pipes, redirections, several commands, a comment, a second line. */
 const operator = /^(?:\d?>[>&]?\d?|[|&;<>()]+|[#\n])/;
 
-/** A part of a word: in quotes, escaped, or bare. */
 const part = /^(?:'([^']*)'|"((?:\\[^]|[^"\\])*)"|\\([^]?)|([^ \t\r\n'"\\|&;<>()]+))/;
 
-/** @throws UserError from `needsShell` for shell syntax, and for an open quote, starting with `tool` */
+/** @throws UserError from `needsShell` for shell syntax, or for an open quote */
 export function shellWords(
   text: string,
   tool: string,
@@ -46,11 +44,7 @@ export function shellWords(
   return words;
 }
 
-/**
- * The words of a command that runs without a shell, with `{port}` and `$PORT` replaced.
- * @param home replaces ~ in ~/; undefined: ~ is refused
- * @throws UserError for shell syntax, an open quote and a missing program
- */
+/** A command's words, with `{port}` and `$PORT` replaced. @param home for ~/; undefined: ~ is refused @throws UserError */
 export function commandWords(text: string, port: number, home?: string): string[] {
   const line = text.replace(/\{port\}|\$PORT\b|\$\{PORT\}/g, String(port));
   const needsShell = (what: string): UserError =>
