@@ -1,4 +1,4 @@
-// Turns held against continuous load, which the end of each warm-up is. The method: docs/verdicts.md.
+// Turns against continuous load, which warm-ups end with. The method: docs/verdicts.md.
 import type { Phase, Round, VariantResult } from '../result/result.ts';
 import { isFailing, serverCpuSecondsPerResponse, successRatioOf } from './phases.ts';
 import {
@@ -9,29 +9,28 @@ import {
   type RatioInterval,
 } from './statistics.ts';
 
-/** A server whose CPU time per response falls below this share of that of its warm-up's end was not warm. Noise is a tenth at most. */
+/** A server whose CPU time per response falls below this share was not warm. Noise is a tenth at most. */
 const coldBelow = 0.75;
 
-/** With fewer responses at the end of a warm-up, the CPU time of each is mostly chance. */
+/** CPU times of fewer are mostly chance. */
 const fewestResponses = 30;
 
-/** Where a rate limit recovers during the turns of others, the ramp of a turn has so many times the requests/s of the window after it. */
+/** A rate limit that recovers in others' turns makes a ramp's requests/s so many times the window's. */
 const recoveredFrom = 2;
 
-/** Whether most of a turn's ramp was answered from what a rate limit had left over. Such responses come in bursts, which cost less each. */
+/** Most of a ramp was answered from what a rate limit had left over, in bursts, which cost less each. */
 function hasRecovered({ turns, requests, rps }: Phase): boolean {
   if (turns === null) return false;
   const rampSeconds = (turns.count * turns.rampMs) / 1000;
   return turns.responses - requests > recoveredFrom * rps * rampSeconds;
 }
 
-/** Whether the engine watched a queue, as it does at a rate. */
+/** The engine watches a queue then. */
 const isAtRate = ({ queueGrowth }: Phase): boolean => (queueGrowth ?? null) !== null;
 
 /**
- * CPU time per response in microseconds at the end of a warm-up and after it, if it fell so much that the server was still cold; else
- * undefined, also where it is not known, where requests fail, which have costs of their own, where few responses have an uneven cost, as
- * at a rate and at the end of a slow server's warm-up, and where a rate limit had recovered.
+ * CPU time per response in microseconds at a warm-up's end and after it, if it fell so much that the server was cold. undefined, too, if
+ * unknown, with failed requests, with few responses of uneven cost, and where a rate limit had recovered.
  */
 export function coldCosts(phases: readonly Phase[]): { before: number; after: number } | undefined {
   const [first] = phases;
@@ -43,16 +42,16 @@ export function coldCosts(phases: readonly Phase[]): { before: number; after: nu
   return before > 0 && after < coldBelow * before ? { before, after } : undefined;
 }
 
-/** A smaller difference between turns and continuous load may be that of the methods: caches, and how warm a server is. */
+/** Less may be the methods': caches, warmth. */
 const leastDifference = Math.log(1.03);
-/** For the requests/s of a side itself, which have no interval: the machine's noise between warm-up and turns is in them. */
+/** A side's own difference has no interval, and the machine's noise in it. */
 const sideMatters = Math.log(1.1);
-/** Chance that turns which agree with continuous load seem not to, at any look, were there no tolerance. */
+/** Chance that turns seem to disagree, at any look, were there no tolerance. */
 const falseAlarms = 0.02;
 
 type Rounds = readonly Pick<Round, 'phases'>[];
 
-/** Requests/s of continuous load and in turns, by round; undefined without turns, at a rate, and without a warm-up. */
+/** By round; undefined without turns, at a rate, and without a warm-up. */
 function bothOf(rounds: Rounds): [continuous: number[], inTurns: number[]] | undefined {
   const pairs = rounds.flatMap(({ phases: [first] }) => {
     if (first === undefined || isAtRate(first) || (first.turns?.count ?? 1) === 1) return [];
@@ -64,18 +63,16 @@ function bothOf(rounds: Rounds): [continuous: number[], inTurns: number[]] | und
   return [pairs.map(({ continuousRps }) => continuousRps), pairs.map(({ rps }) => rps)];
 }
 
-/** Requests/s in turns as a multiple of those of continuous load, with a 95 % interval; undefined if there is no such pair in each round. */
+/** Turns per continuous load, with a 95 % interval; undefined if a round has no such pair. */
 export function againstContinuous(rounds: Rounds): RatioInterval | undefined {
   const both = bothOf(rounds);
   return both && ratioInterval(...both);
 }
 
 /**
- * The variant whose requests/s in turns surely differ from those of continuous load, and how; undefined if none does. Looked at is each
- * side, and how much more than the first one each other side differs: a verdict is about that. What the interval of the ratio in turns
- * holds is tolerated.
- * @param sides of a group, with at least two rounds
- * @param share of the chance of a false alarm that this look has, 0 to 1
+ * The variant whose turns surely differ from continuous load, and how: by itself, or more than the first side, which verdicts are about.
+ * What the interval of the ratio in turns holds is tolerated.
+ * @param sides of a group, with at least two rounds @param share of the chance of a false alarm that this look has
  */
 export function turnsDisagree(
   sides: readonly Pick<VariantResult, 'name' | 'rounds'>[],
@@ -103,7 +100,6 @@ export function turnsDisagree(
   return undefined;
 }
 
-/** Whether a ratio is farther from 1 than another one. */
 function isFarther({ ratio }: RatioInterval, other: RatioInterval): boolean {
   return Math.abs(Math.log(ratio)) > Math.abs(Math.log(other.ratio));
 }

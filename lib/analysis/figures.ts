@@ -30,7 +30,7 @@ import {
 
 export type AskedComparisons = Pick<Scenario, 'alsoCompare' | 'control'>;
 
-/** `variants` are in the given order; the rows' comparisons come before further ones. */
+/** `variants` in the given order; comparisons of rows come first. */
 export function figuresOfRun(
   facts: RunFacts,
   measured: readonly MeasuredVariant[],
@@ -105,7 +105,7 @@ function variantResult(facts: RunFacts, variant: MeasuredVariant): VariantResult
   };
 }
 
-/** The rows' comparisons in their order, then further ones. Those with a missing variant are left out. */
+/** Rows come first; comparisons of a missing variant are left out. */
 function comparisonsOf(
   facts: RunFacts,
   contenders: readonly (Contender & Pick<MeasuredVariant, 'against' | 'needsServerCores'>)[],
@@ -135,7 +135,7 @@ function comparisonsOf(
   });
 }
 
-/** Found rates differ by factors, so their mean is geometric. */
+/** Found rates differ by factors: their mean is geometric. */
 function typicalRps(variant: MeasuredVariant): number {
   const perRound = rpsPerRound(variant);
   return variant.found === undefined ? median(perRound) : geometricMean(perRound);

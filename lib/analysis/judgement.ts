@@ -1,38 +1,35 @@
-// A comparison whose reasons are facts. The result has them in words (lib/report/reasons.ts).
+// A comparison whose reasons are facts; lib/report/reasons.ts has the words.
 import type { Comparison, Metric } from '../result/result.ts';
 import type { OneSided } from './one-sided.ts';
 
-/** Why there is no verdict, with the variant `name` that is the reason. */
+/** Why there is no verdict; `name`: the variant that is the reason. */
 export type Obstacle =
   | { kind: 'publishedOnly' | 'oneRate' | 'otherFiles' | 'sameSetup' }
   | { kind: 'noFigures'; metric: Metric }
-  /** `by`: another side, or '' for another program. */
+  /** `by`: a side, or '' for another program. */
   | { kind: 'alsoLoaded'; name: string; by: string }
   | { kind: 'otherCpus'; name: string; cpus: number[] }
   | { kind: 'failing'; name: string; successRatio: number }
-  /** As bodyRatioOf. */
   | { kind: 'otherBodies'; name: string; bodyRatio: number; page?: string }
-  /** As shareOfOtherBodies. */
   | { kind: 'severalBodies'; name: string; share: number }
   | { kind: 'belowRate' | 'generatorLimit'; name: string }
-  /** Share of its turns, 0 to 1. */
+  /** `share` of its turns. */
   | { kind: 'stalled'; name: string; share: number }
   | { kind: 'oneSided'; disturbance: OneSided }
   | { kind: 'needsCores' | 'needsRounds'; needed: number };
 
-/** Why requests/s and CPU per request disagree: with one variant the server used less of its cores than with another. */
+/** Requests/s and CPU per request disagree: the server used less of its cores with one variant. */
 export interface Disagreement {
   less: string;
   more: string;
-  /** Of the CPU time with `more`, 0 to 1. */
+  /** Part of the CPU time with `more`. */
   share: number;
-  /** Other programs or the host took the rest. */
+  /** Others or the host took the rest. */
   isTaken: boolean;
 }
 
 export interface Judgement extends Omit<Comparison, 'why' | 'disagreement'> {
-  /** null: the verdict is that of the interval. */
+  /** null: the interval's verdict. */
   why: Obstacle | null;
-  /** null: they agree, or are not known. */
   disagreement: Disagreement | null;
 }

@@ -1,4 +1,4 @@
-// Distributions of latency: merged, their percentiles and buckets.
+// Distributions of latency.
 import type {
   Distribution,
   HistogramBar,
@@ -11,7 +11,6 @@ import { latencyMetrics } from '../scenario/latency-metrics.ts';
 import type { Published } from '../scenario/model.ts';
 import { extent, mean, total } from './statistics.ts';
 
-/** The percentiles as quantiles, 0 to 1. */
 export const percentiles = {
   p50: 0.5,
   p75: 0.75,
@@ -22,13 +21,12 @@ export const percentiles = {
 } as const;
 export const percentileNames = Object.keys(percentiles) as (keyof typeof percentiles)[];
 
-/** All parts together. Percentiles are within 0.1 %, `withinSd` comes from the histogram, the rest is exact. */
+/** Percentiles are within 0.1 %, `withinSd` comes from the histogram, the rest is exact. */
 export function mergedLatency(parts: readonly LatencyDistribution[]): LatencyFigures {
   const { histogram: _, ...figures } = mergedDistribution(parts);
   return figures;
 }
 
-/** Like mergedLatency, with the histogram. */
 export function mergedDistribution(parts: readonly LatencyDistribution[]): LatencyDistribution {
   const counted = parts.map((part) => ({ part, n: valuesIn(part) })).filter(({ n }) => n > 0);
   const [first] = counted;
@@ -56,7 +54,7 @@ export function mergedDistribution(parts: readonly LatencyDistribution[]): Laten
   };
 }
 
-/** All values together; `withinSd` is the mean of the parts'. @param counted parts of `n` values, at least one */
+/** `withinSd` is the parts' mean. @param counted parts of `n` values, at least one */
 export function pooledDistribution(
   counted: readonly { part: Distribution; n: number }[],
 ): Distribution {
@@ -64,7 +62,6 @@ export function pooledDistribution(
   const average = (of: (part: Distribution) => number) =>
     total(counted, (group) => group.n * of(group.part)) / n;
   const middle = average((part) => part.mean);
-  // Squares within the parts, and between them.
   const squares = total(
     counted,
     (group) => (group.n - 1) * group.part.sd ** 2 + group.n * (group.part.mean - middle) ** 2,
@@ -78,12 +75,11 @@ export function pooledDistribution(
   };
 }
 
-/** The number of values. */
 export function valuesIn({ histogram }: LatencyDistribution): number {
   return total(histogram, ([, count]) => count);
 }
 
-/** Share of all values together; 0 without values. */
+/** 0 without values. */
 export function shareAbove(parts: readonly LatencyDistribution[], ms: number): number {
   const above = total(
     parts.flatMap(({ histogram }) => histogram.filter(([atMostMs]) => atMostMs > ms)),
@@ -99,14 +95,14 @@ function mergedBars(histograms: readonly (readonly HistogramBar[])[]): Histogram
   return [...counts].sort(([a], [b]) => a - b);
 }
 
-/** A quantile (0 to 1), with HdrHistogram's rounded rank. */
+/** HdrHistogram's rounded rank. @param quantile 0 to 1 */
 function quantileOf(bars: readonly HistogramBar[], quantile: number): number {
   const rank = Math.max(1, Math.floor(quantile * total(bars, ([, count]) => count) + 0.5));
   let below = 0;
   return bars.find(([, count]) => (below += count) >= rank)?.[0] ?? 0;
 }
 
-/** Parts of equal size: `min` and `max` of all, means of the rest. @param parts at least one */
+/** `min` and `max` of all, means of the rest. @param parts of equal size, at least one */
 export function meanDistribution(parts: readonly Distribution[]): Distribution {
   return {
     min: extent(parts.map((part) => part.min))[0],
@@ -117,12 +113,12 @@ export function meanDistribution(parts: readonly Distribution[]): Distribution {
   };
 }
 
-/** Responses that a round needs for the percentile: 10 beyond it. */
+/** A round needs 10 beyond the percentile. */
 export const responsesNeeded = byName(latencyMetrics, (metric) =>
   Math.round(10 / (1 - percentiles[metric])),
 );
 
-/** Buckets of a load phase over all rounds. Empty unless the load asks for them. */
+/** Over all rounds; empty unless asked for. */
 export function measuredBuckets(phases: readonly Phase[]): BucketShare[] {
   return withShares(
     (phases[0]?.buckets ?? []).map(({ fromMs, toMs }, index) => ({
@@ -133,7 +129,7 @@ export function measuredBuckets(phases: readonly Phase[]): BucketShare[] {
   );
 }
 
-/** The article's buckets, in milliseconds. */
+/** In milliseconds. */
 export function publishedBuckets(published: Published | null | undefined): BucketShare[] {
   return withShares(
     (published?.buckets ?? []).map(({ fromSeconds, toSeconds, count }) => ({
@@ -149,13 +145,13 @@ function withShares(buckets: readonly Omit<BucketShare, 'share'>[]): BucketShare
   return buckets.map((bucket) => ({ ...bucket, share: all === 0 ? 0 : bucket.count / all }));
 }
 
-/** Equal up to the rounding of seconds to milliseconds. */
+/** Equal up to rounding. */
 export function sameBucket({ fromMs, toMs }: BucketShare, other: BucketShare): boolean {
   const isNear = (a: number, b: number) => a === b || Math.abs(a - b) < 1e-6;
   return isNear(fromMs, other.fromMs) && isNear(toMs ?? Infinity, other.toMs ?? Infinity);
 }
 
-/** Each bucket once, in ascending order. */
+/** Each once, ascending. */
 export function allBuckets(series: readonly (readonly BucketShare[])[]): BucketShare[] {
   const each = series
     .flat()
@@ -163,7 +159,7 @@ export function allBuckets(series: readonly (readonly BucketShare[])[]): BucketS
   return each.sort((a, b) => a.fromMs - b.fromMs || (a.toMs ?? Infinity) - (b.toMs ?? Infinity));
 }
 
-/** The bucket of a quantile (0 to 1); undefined without responses. */
+/** undefined without responses. @param quantile 0 to 1 */
 export function quantileBucket(
   buckets: readonly BucketShare[],
   quantile: number,

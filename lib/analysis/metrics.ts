@@ -1,6 +1,5 @@
-// The figures of the metrics of comparisons. A new one of servers is an object in lib/result/server-metrics.ts, a percentile of the latency a
-// name in lib/scenario/latency-metrics.ts. Another one is an object here, its words (lib/report/metric-words.ts), and its name in the format
-// of results (lib/result/result.ts).
+// The metrics of comparisons. A new one of servers is an object in lib/result/server-metrics.ts, a percentile a name in lib/scenario, another
+// one an object here, its words (lib/report/metric-words.ts) and its name in lib/result/result.ts.
 import { byName, present } from '../present.ts';
 import type { BesideRatio, Comparison, Metric, Result, Round } from '../result/result.ts';
 import { factsOf, serverMetricNames, type ServerMetric } from '../result/server-metrics.ts';
@@ -9,25 +8,23 @@ import { roundRps, serverCpuSecondsPerResponse } from './phases.ts';
 import { median, total } from './statistics.ts';
 import { latencyMetrics, type LatencyMetric } from '../scenario/latency-metrics.ts';
 
-/** What a pair's loads are like. */
 interface Loads {
-  /** A latency is of a page with several files. */
+  /** Latencies are of pages with several files. */
   ofPages: boolean;
-  /** They set requests/s. */
   atRate: boolean;
-  /** Both servers used all that they could of their cores. */
+  /** Both servers used all that they could. */
   atLimit: boolean;
 }
 
 export interface MetricFacts {
   lessIsBetter: boolean;
-  /** A round's figure; NaN if it is unknown. */
+  /** NaN if unknown. */
   of: (round: Round) => number;
-  /** Responses that a round needs for it. */
+  /** A round needs so many. */
   responsesNeeded?: number;
-  /** It is of the load's speed, which the generator and other programs can change. */
+  /** The generator and other programs can change it. */
   isOfSpeed: boolean;
-  /** Whether it decides on such loads, or has a verdict beside the metric that does. Absent: only if it is asked for. */
+  /** Its part on such loads; absent: only if asked for. */
   decides?: (loads: Loads) => 'first' | 'beside' | undefined;
 }
 
@@ -58,7 +55,7 @@ function ofServer(metric: ServerMetric): MetricFacts {
   };
 }
 
-/** In the order in which they are named. */
+/** In the order of naming. */
 export const metrics: Readonly<Record<Metric, MetricFacts>> = {
   rps: {
     lessIsBetter: false,
@@ -70,7 +67,7 @@ export const metrics: Readonly<Record<Metric, MetricFacts>> = {
     lessIsBetter: true,
     of: ({ phases }) => 1e6 * serverCpuSecondsPerResponse(phases),
     isOfSpeed: false,
-    // A server at its limit has as many requests/s as its CPU time per request allows.
+    // At its limit a server has the requests/s that its CPU time per request allows.
     decides: ({ ofPages, atRate, atLimit }) =>
       !ofPages && !atRate && atLimit ? 'beside' : undefined,
   },
@@ -84,7 +81,7 @@ export function isLatency(metric: string): metric is LatencyMetric {
   return latencyMetrics.some((name) => name === metric);
 }
 
-/** The figures of rounds, in the unit of `of`; null if a round has too few responses for it. NaN: unknown. */
+/** In the unit of `of`, NaN: unknown; null if a round has too few responses. */
 export function figuresPerRound(metric: Metric, rounds: readonly Round[]): number[] | null {
   const { of, responsesNeeded: needed = 0 } = metrics[metric];
   const isEnough = ({ phases }: Round) =>
@@ -92,7 +89,7 @@ export function figuresPerRound(metric: Metric, rounds: readonly Round[]): numbe
   return rounds.every(isEnough) ? rounds.map(of) : null;
 }
 
-/** A comparison by another metric than requests/s; null if it is not known. */
+/** null if unknown. */
 export function besideOf(
   { cpu, latency, ofServer = {} }: Pick<Comparison, 'cpu' | 'latency' | 'ofServer'>,
   metric: Metric,
@@ -102,13 +99,13 @@ export function besideOf(
   return isLatency(metric) ? latency[metric] : (ofServer[metric] ?? null);
 }
 
-/** A round's median figure; undefined if a round's is not known. */
+/** undefined if unknown in a round. */
 export function typicalOf(metric: Metric, rounds: readonly Round[]): number | undefined {
   const figures = figuresPerRound(metric, rounds) ?? [];
   return figures.length > 0 && figures.every(Number.isFinite) ? median(figures) : undefined;
 }
 
-/** As typicalOf, in the unit of the metric's column. */
+/** In the unit of its column. */
 export function inColumn(metric: ServerMetric, rounds: readonly Round[]): number | undefined {
   const { perUnit, columnUnit } = factsOf(metric);
   const typical = typicalOf(metric, rounds);
@@ -116,7 +113,6 @@ export function inColumn(metric: ServerMetric, rounds: readonly Round[]): number
   return columnUnit === 'bytes' ? Math.round(perUnit * typical) : perUnit * typical;
 }
 
-/** The metrics of servers that a run was asked for. */
 export function askedOf({
   comparisons,
   alsoAsked = [],
@@ -125,7 +121,7 @@ export function askedOf({
   return serverMetricNames.filter((metric) => asked.has(metric));
 }
 
-/** The metrics that judge a pair: the first decides, the others have a verdict beside it. */
+/** The first decides, the others have a verdict beside it. */
 export function judgedBy(loads: Loads): readonly [Metric, ...Metric[]] {
   const having = (place: 'first' | 'beside') =>
     metricNames.filter((metric) => metrics[metric].decides?.(loads) === place);

@@ -1,4 +1,4 @@
-// Disturbances from outside that one side of a comparison had and the other had not.
+// Disturbances from outside of one side alone.
 import type { Metric, Phase, VariantResult } from '../result/result.ts';
 import { isLatency, metrics } from './metrics.ts';
 import { phasesIn, serverCpuSecondsPerResponse } from './phases.ts';
@@ -6,27 +6,21 @@ import { mean, meanInterval, minimumRounds, total } from './statistics.ts';
 
 type Measured = Pick<VariantResult, 'name' | 'rounds' | 'load'>;
 
-/** `name` was stopped, or waited for cores that another program used, and `other` less or not at all. */
+/** `name` was stopped, or waited for cores that others used, and `other` less or not at all. */
 export interface OneSided {
   kind: 'stopped' | 'starved';
   name: string;
   other: string;
-  /** The shares of their time, 0 to 1. */
+  /** Parts of their time. */
   share: number;
   otherShare: number;
-  /**
-   * What makes waits cost this side more: the other has several times as many requests under way, or they cost less CPU time; or jobs of
-   * its own, which then fall on fewer requests.
-   */
+  /** Why waits cost this side more: fewer requests under way, more CPU time each, or jobs of its own, then for fewer requests. */
   unlike: 'depth' | 'cost' | 'jobs' | null;
-  /** By how much it may move a ratio, as a logarithm. */
+  /** A ratio, at most, as a logarithm. */
   moves: number;
 }
 
-/**
- * Whether a ratio by this metric, with this interval, could be that of equal servers without the disturbance. Latency is always in doubt. A
- * server that starves takes fewer requests at a time, which costs more CPU time for each.
- */
+/** Whether equal servers could have this ratio with the disturbance. Latency always could. A starving server takes fewer requests at a time, which cost more each. */
 export function isDoubtful(
   { kind, moves }: OneSided,
   metric: Metric,
@@ -37,7 +31,7 @@ export function isDoubtful(
   return isMoved && Math.log(low) < moves && Math.log(high) > -moves;
 }
 
-/** The disturbance from outside that slowed one of two variants; undefined if none did. */
+/** undefined if none slowed one alone. */
 export function oneSided(baseline: Measured, variant: Measured): OneSided | undefined {
   const starved = [oneStarved(baseline, variant), oneStarved(variant, baseline)].sort(
     (a, b) => (b?.moves ?? 0) - (a?.moves ?? 0),
@@ -45,12 +39,12 @@ export function oneSided(baseline: Measured, variant: Measured): OneSided | unde
   return oneStopped(baseline, variant) ?? oneStopped(variant, baseline) ?? starved[0];
 }
 
-/** A server is never stopped by chance: this difference is twice the tolerance of `same`. */
+/** Twice the tolerance of `same`: no server is stopped by chance. */
 const stopsMatter = 0.02;
-/** A single stop makes an outlier, which has separate rules. */
+/** A single one makes an outlier. */
 const fewestStops = 2;
 
-/** @param more the variant that may have been stopped more than the other */
+/** @param more may have been stopped more */
 function oneStopped(more: Measured, less: Measured): OneSided | undefined {
   const [stopped, other] = [byRound(more, ofStops), byRound(less, ofStops)];
   const differences = differencesOf(stopped, other);
@@ -63,28 +57,26 @@ function oneStopped(more: Measured, less: Measured): OneSided | undefined {
     share: mean(stopped),
     otherShare: mean(other),
     unlike: null,
-    // Nothing is known of a server that is stopped by turns.
+    // A server stopped by turns may have any ratio.
     moves: Infinity,
   };
 }
 
 /**
- * From when on waits are one-sided: the chance of saying so if they are not, and how much less of its time one side had. A side that
- * starves takes fewer requests at a time as well, so a ratio is off by up to twice as much as the time that was left. Sides with as many
- * requests under way starve alike. If one has far fewer, it starves first, and the least difference is a sign of that.
+ * When waits are one-sided: the chance of saying so if they are not, and how much less of its time one side had. As a starving side takes
+ * fewer requests at a time, a ratio is off by up to twice that. With far fewer requests under way, a side starves first.
  */
 const matters = { alike: { chance: 0.05, share: 0.05 }, unlike: { chance: 0.3, share: 0.01 } };
-/** Such sides have so many times as many requests under way. */
 const unlikeDepth = 4;
 /**
- * Equal waits of this share say nothing about sides that are unlike. The one with fewer requests under way has none left while the generator
- * waits, and the other has: two thirds of the time made 1.62 of 1.09.
+ * Equal waits of this share say nothing about unlike sides: one with fewer requests under way has none left while the generator waits. Two
+ * thirds of the time made 1.62 of 1.09.
  */
 const tooMuchIfUnlike = 0.05;
 
 /**
- * A server that needs its whole core loses what others take of it. One that needs a part of it may lose nothing, and wait as long: nine
- * tenths of the time made 0.14 of 1.00. Two sides may be such servers if one takes so many times the CPU time for a response.
+ * A server that needs a part of its core may lose nothing, and wait as long as one that needs all: nine tenths of the time made 0.14 of
+ * 1.00. Two may be such if one takes so many times the CPU time for a response.
  */
 const unlikeCost = 1.5;
 
@@ -93,12 +85,12 @@ const costOf = ({ rounds }: Measured): number => serverCpuSecondsPerResponse(pha
 const depthOf = ({ load: { connections = 1, streams = 1 } }: Measured): number =>
   connections * streams;
 
-/** A side that waited all the time is taken to have had this share of it. */
+/** A side that waited throughout counts as having had this share. */
 const leastLeft = 0.01;
-/** ln of the share of its time that a side had, since ratios are judged by their logarithms. */
+/** ln of the share of its time that a side had. */
 const leftOf = (waits: number): number => Math.log(Math.max(leastLeft, 1 - waits));
 
-/** @param more the variant that may have waited more for cores that others used */
+/** @param more may have waited more for cores that others used */
 function oneStarved(more: Measured, less: Measured): OneSided | undefined {
   const [waits, otherWaits] = [byRound(more, ofWaits), byRound(less, ofWaits)];
   const [held, otherHeld] = [byRound(more, ofServerWaits), byRound(less, ofServerWaits)];
@@ -108,8 +100,7 @@ function oneStarved(more: Measured, less: Measured): OneSided | undefined {
   const ofServer = differencesOf(held, otherHeld);
   const differences = uses.map((use, round) => {
     const byItself = (waited[round] as number) > (used[round] as number);
-    // The server's tasks also waited for each other, and other programs may only have used spare time. So their usage must differ
-    // between the sides as well.
+    // Tasks wait for each other too, and others may have used spare time: the use must differ as well.
     const tooMuch = byItself ? Math.max(0, (ofServer[round] as number) - use) : 0;
     return leftOf(otherWaits[round] as number) - leftOf((waits[round] as number) - tooMuch);
   });
@@ -138,13 +129,10 @@ function oneStarved(more: Measured, less: Measured): OneSided | undefined {
   };
 }
 
-/**
- * Jobs of a server's own may use this share of its cores, j. They take as long while its requests starve: if it waits for w of the time, each
- * request costs (1 − w) · (1 − j) / (1 − w − j) times as much.
- */
+/** Part j of the cores for jobs of its own, which go on in waits w: a request then costs (1 − w) · (1 − j) / (1 − w − j) times as much. */
 const ownJobs = 0.2;
 
-/** How far waits of both sides may move CPU time per request, if one of them has jobs of its own; undefined for short or unknown waits. */
+/** How far equal waits may move CPU time per request through jobs of one side; undefined for short or unknown waits. */
 export function starvedAlike(baseline: Measured, variant: Measured): OneSided | undefined {
   const [waits, otherWaits] = [byRound(baseline, ofWaits), byRound(variant, ofWaits)];
   if (waits.length < minimumRounds || otherWaits.length < minimumRounds) return undefined;
@@ -167,14 +155,14 @@ type ShareOf = (phase: Phase) => number | undefined;
 
 const ofStops: ShareOf = ({ stoppedShare }) => stoppedShare;
 const ofOthers: ShareOf = ({ othersShare }) => othersShare;
-/** Tasks of one server wait for each other too: no more than others' use counts. */
+/** No more than others' use counts: a server's tasks wait for each other too. */
 const ofServerWaits: ShareOf = ({ waitedShare = NaN, othersShare = NaN }) =>
   Math.min(1, waitedShare, othersShare);
-/** With the generator's wait, which leaves the server idle. */
+/** The generator's wait leaves the server idle. */
 const ofWaits: ShareOf = (phase) =>
   Math.min(1, (ofServerWaits(phase) ?? NaN) + (phase.generatorWaitedShare ?? 0));
 
-/** A share in each round; empty if it is unknown in one. */
+/** By round; empty if one is unknown. */
 function byRound({ rounds }: Measured, shareOf: ShareOf): number[] {
   const shares = rounds.flatMap(({ phases }) => {
     const seconds = total(phases, (phase) => phase.seconds);
@@ -184,7 +172,7 @@ function byRound({ rounds }: Measured, shareOf: ShareOf): number[] {
   return shares.length === rounds.length ? shares : [];
 }
 
-/** Empty if one side is unknown. */
+/** Empty if unknown. */
 function differencesOf(more: readonly number[], less: readonly number[]): number[] {
   if (more.length !== less.length) return [];
   return more.map((share, round) => share - (less[round] as number));

@@ -1,4 +1,4 @@
-// The pages of a mix over all rounds, and how long each takes alone beside the baseline.
+// The pages of a mix, and how long each takes alone.
 import type { PageFigures } from '../result/load-result.ts';
 import type { Comparison, Result } from '../result/result.ts';
 import { sideWithWrongAnswers } from './bodies.ts';
@@ -6,11 +6,11 @@ import { measuredComparisons, variantOf } from './comparisons.ts';
 import { byName } from '../present.ts';
 import { alphaOf, median, ratioInterval, total } from './statistics.ts';
 
-/** With fewer responses per round, a page's time alone is too random. */
+/** With fewer in a round, times alone are too random. */
 const fewestAlone = 5;
-/** A page feels the answer before it, by up to 3 % of its time. */
+/** A page feels the answer before it: share of its time. */
 const carriedOver = 0.03;
-/** Number of the largest pages to compare. Every further page widens all intervals. */
+/** Each page widens all intervals. */
 const mostCompared = 10;
 
 export type PageSum = ReturnType<typeof pagesOf>[number];
@@ -19,7 +19,7 @@ type Rounds = Pick<Result, 'variants'>;
 type Compared = Pick<Comparison, 'variant' | 'baseline'>;
 type PageEffect = NonNullable<Comparison['pages']>[number];
 
-/** A variant's pages by name, in each round. */
+/** By name, in each round. */
 function pagesIn(result: Rounds, name: string): ReadonlyMap<string, PageFigures>[] {
   const { rounds = [] } = variantOf(result, name) ?? {};
   return rounds.map(({ phases: [first] }) => {
@@ -28,10 +28,7 @@ function pagesIn(result: Rounds, name: string): ReadonlyMap<string, PageFigures>
   });
 }
 
-/**
- * A side's pages by their weight, the greatest first, with sums over all rounds, medians of latencies, and the share of the side's
- * responses (0 to 1); empty for a single page.
- */
+/** The greatest weight first: sums over all rounds, medians of latencies, share of the side's responses; empty for a single page. */
 export function pagesOf(result: Rounds, name: string) {
   const rounds = pagesIn(result, name);
   const sums = [...(rounds[0]?.keys() ?? [])].map((page) => {
@@ -55,7 +52,7 @@ function verdictOn([low, high]: PageEffect['ci95']): PageEffect['verdict'] {
   return low >= 1 / most && high <= most ? 'same' : 'inconclusive';
 }
 
-/** For the largest pages with enough answers; their intervals hold together. None if a side's answers say nothing about its speed. */
+/** Compares the largest with enough answers; none if a side's answers say nothing about its speed. */
 export function pageEffects(
   { variant, baseline }: Compared,
   result: Rounds & { comparisons: readonly Compared[] },
@@ -75,7 +72,7 @@ export function pageEffects(
   });
 }
 
-/** A page's time alone in each round; undefined for a single round, and if one has too few answers. */
+/** By round; undefined for a single one, and for too few answers. */
 function aloneMs(
   rounds: readonly ReadonlyMap<string, PageFigures>[],
   page: string,

@@ -7,25 +7,21 @@ import type { LinkTraffic, NetworkResult, NetworkUse, PacketKind } from '../resu
 import type { Phase, PhaseResult, Round, Traffic, VariantResult } from '../result/result.ts';
 import type { NetworkSpec, Published } from '../scenario/model.ts';
 
-/** The number of rounds; variants that are published only have none. */
+/** 0 for variants that are published only. */
 export function wholeRounds(variants: readonly { rounds: readonly unknown[] }[]): number {
   return Math.max(0, ...variants.map(({ rounds }) => rounds.length));
 }
 
-/** The load phases of all rounds, in their order. */
 export function phasesIn<P>(rounds: readonly { phases: readonly P[] }[]): P[] {
   return rounds.flatMap((round) => round.phases);
 }
 
-/** Complete responses of any status. */
+/** Counts any status. */
 export function responsesOf({ responses }: Pick<LoadResult, 'responses'>): number {
   return responses['2xx'] + responses['3xx'] + responses['4xx'] + responses['5xx'];
 }
 
-/**
- * Responses per second over all phases of a round. Failed requests say nothing about the server's speed. At a rate beyond the
- * server's capacity, only responses within the turns count: the others come between turns, or belong to earlier requests.
- */
+/** Over a round's phases, without failed requests. Beyond capacity at a rate, only responses within turns: others belong to earlier requests. */
 export function roundRps(phases: readonly LoadResult[]): number {
   if (queueGrowthOf(phases) === 0) return meanRps(phases);
   return (
@@ -37,12 +33,12 @@ function meanRps(phases: readonly LoadResult[]): number {
   return total(phases, responsesOf) / total(phases, (phase) => phase.seconds);
 }
 
-/** From this share of the rate on a growing queue does not settle. */
+/** From this share of the rate a growing queue does not settle. */
 const growthMatters = 0.01;
-/** Chance makes a settled queue seem to grow by fewer standard errors. */
+/** A settled queue may seem to grow by fewer standard errors. */
 const clearGrowth = 3;
 
-/** Growth of the queue in requests per second, over all phases; 0 if the server keeps the rate, and without a rate. */
+/** In requests per second, over a round's phases; 0 if the server keeps the rate, and without one. */
 export function queueGrowthOf(phases: readonly LoadResult[]): number {
   const seconds = total(phases, (phase) => phase.seconds);
   let growth = 0;
@@ -56,24 +52,24 @@ export function queueGrowthOf(phases: readonly LoadResult[]): number {
   return isClear && growth > growthMatters * meanRps(phases) ? growth : 0;
 }
 
-/** CPU time of the server; null if unknown. */
+/** null if unknown. */
 export function serverCpuSecondsOf(phases: readonly Phase[]): number | null {
   if (phases.some(({ serverCpuSeconds }) => serverCpuSeconds === null)) return null;
   return total(phases, ({ serverCpuSeconds }) => serverCpuSeconds ?? 0);
 }
 
-/** NaN if the CPU time is unknown, NaN or ∞ without responses. */
+/** NaN if unknown, NaN or ∞ without responses. */
 export function serverCpuSecondsPerResponse(phases: readonly Phase[]): number {
   return (serverCpuSecondsOf(phases) ?? NaN) / total(phases, responsesOf);
 }
 
-/** A pause of more than this share of a round's load makes other requests/s of it. */
+/** A pause above this share of a round's load changes requests/s. */
 const pauseMatters = 0.05;
 
-/** Answers that a turn begins to wait for take as long as others, which is no pause. */
+/** Answers that a turn begins to wait for are no pause. */
 const pauseFactor = 2;
 
-/** Whether a phase had so long a pause that it matters how many of them it has. */
+/** So long that the number of pauses matters. */
 export function hasPaused({
   longestGapMs,
   latencyMs,
@@ -82,26 +78,25 @@ export function hasPaused({
   return longestGapMs > Math.max(1000 * pauseMatters * seconds, pauseFactor * latencyMs.p50);
 }
 
-/** With more failures, requests/s and latency say nothing about the server's speed. */
+/** With more, figures say nothing about the server's speed. */
 export const tolerableFailures = 0.01;
 
-/** Who else had connections to the server in a round: as Phase.alsoLoadedBy. */
+/** As Phase.alsoLoadedBy. */
 export function alsoLoadedBy(rounds: readonly Round[]): string | undefined {
   return phasesIn(rounds).find((phase) => phase.alsoLoadedBy !== undefined)?.alsoLoadedBy;
 }
 
-/** Cores beside the servers' on which a server might run, ascending; none is usual. */
+/** Beside the servers', ascending; usually none. */
 export function otherCpusOf(rounds: readonly Round[]): number[] {
   const cpus = phasesIn(rounds).flatMap(({ otherCpus = [] }) => otherCpus);
   return [...new Set(cpus)].sort((a, b) => a - b);
 }
 
-/** @param successRatio as successRatioOf */
 export function isFailing({ successRatio }: { successRatio: number | null }): boolean {
   return 1 - (successRatio ?? 0) > tolerableFailures;
 }
 
-/** Successful responses per request, 0 to 1; requests that hung count as failed. null without requests. */
+/** Per request; hung ones count as failed. null without requests. */
 export function successRatioOf(
   phases: readonly (LoadResult & Pick<Phase, 'expected'>)[],
 ): number | null {
@@ -109,7 +104,7 @@ export function successRatioOf(
   return requests === 0 ? null : total(phases, succeeded) / requests;
 }
 
-/** Responses of the expected class, by default 2xx and 3xx. */
+/** Counts the expected class, by default 2xx and 3xx. */
 export function succeeded({
   responses,
   expected,
@@ -121,24 +116,22 @@ export function succeeded({
 
 export type PhasePair = ReturnType<typeof phasePairs>[number];
 
-/** Published phases beside measured phases; either may have fewer. */
+/** Either may have fewer. */
 export function phasePairs({ published, phases, rounds }: VariantResult) {
   const inArticle = published === null ? [] : (published.phases ?? [published]);
   return Array.from({ length: Math.max(phases.length, inArticle.length) }, (_, index) => {
     const measured = phases[index];
     const ofRounds = rounds.flatMap(({ phases: { [index]: phase } }) => phase ?? []);
     return {
-      /** From 1. */
       phase: index + 1,
       published: inArticle[index],
       measured,
-      /** `measured` as articles print it. */
       asPublished: measured && asPublished(measured, ofRounds),
     };
   });
 }
 
-/** Counts of requests and status codes are sums of all rounds: a median would hide a rare failure. */
+/** As articles print it. Counts are sums of all rounds: a median would hide a rare failure. */
 function asPublished(phase: PhaseResult, rounds: readonly Phase[]): Published {
   const { requests, seconds, rps, bytes, tls, successRatio, headerSavingsPercent } = phase;
   return {
@@ -166,7 +159,7 @@ function asPublished(phase: PhaseResult, rounds: readonly Phase[]): Published {
   };
 }
 
-/** Counts requests like h2load, except that a timed-out request is only in `timeout`, not in `errored`. */
+/** As h2load counts, but timeouts are not in `errored`. */
 function outcomesOf(phases: readonly Phase[]): NonNullable<Published['outcomes']> {
   const done = total(phases, (phase) => phase.requests);
   const started = done + total(phases, (phase) => phase.inFlight);
@@ -183,7 +176,7 @@ function outcomesOf(phases: readonly Phase[]): NonNullable<Published['outcomes']
   };
 }
 
-/** Packets per response by kind, over all rounds; undefined on loopback and without responses. Kinds without a packet are left out. */
+/** Per response over all rounds, without kinds that have none; undefined on loopback and without responses. */
 export function packetsByKind({ rounds }: VariantResult): Published['packets'] {
   const seen = phasesIn(rounds).filter(({ network }) => network !== null);
   const responses = total(seen, responsesOf);
@@ -197,7 +190,7 @@ export function packetsByKind({ rounds }: VariantResult): Published['packets'] {
   });
 }
 
-/** Header bytes of a request, as published and as measured; undefined if unknown. */
+/** Header bytes per request; undefined if unknown. */
 export const headerBytesOf = {
   published: ({ published }: VariantResult) =>
     bytesPerRequest(published?.headerBytes, published?.requests),
@@ -209,7 +202,7 @@ const bytesPerRequest = (
   requests: number | undefined,
 ): number | undefined => (bytes === undefined || !requests ? undefined : bytes / requests);
 
-/** Medians over rounds, each with all of its phases. @param rounds at least one */
+/** Medians over rounds with all phases. @param rounds at least one */
 export function trafficOf(rounds: readonly (readonly Phase[])[]): Traffic {
   const over = (of: (phase: Phase) => number) => median(rounds.map((phases) => total(phases, of)));
   const bytes = byName(['received', 'headers', 'headersDecoded', 'body', 'sent'], (name) =>
@@ -227,7 +220,7 @@ export function trafficOf(rounds: readonly (readonly Phase[])[]): Traffic {
   };
 }
 
-/** The share of the headers' size that HPACK or QPACK saved (h2load's "space savings"); null for HTTP/1, whose headers are as long as they are received. */
+/** h2load's "space savings" by HPACK or QPACK; null for HTTP/1. */
 export function headerSavingsPercent({
   headers,
   headersDecoded,
@@ -235,7 +228,7 @@ export function headerSavingsPercent({
   return headers === headersDecoded ? null : 100 * (1 - headers / headersDecoded);
 }
 
-/** A result per load phase. All rounds have the same phases. */
+/** All rounds have the same phases. */
 export function phaseResults(rounds: readonly Round[]): PhaseResult[] {
   return (rounds[0]?.phases ?? []).map(({ expected }, index): PhaseResult => {
     const phases = rounds.map((round) => round.phases[index] as Phase);
@@ -262,13 +255,13 @@ export function phaseResults(rounds: readonly Round[]): PhaseResult[] {
   });
 }
 
-/** Absent in results of an older bakeoff. */
+/** Absent in older results. */
 function mergedIfKnown(phases: readonly Phase[]) {
   const known = phases.flatMap(({ readDelayMs }) => readDelayMs ?? []);
   return known.length === 0 ? undefined : mergedLatency(known);
 }
 
-/** Answers by status; by class where the statuses do not account for all of it. */
+/** By class where statuses do not account for all of it. */
 export function answersByStatus(phases: readonly Phase[]): [status: string, count: number][] {
   const statuses = Object.entries(summed(phases.map(({ statuses = {} }) => statuses)));
   const classes = Object.entries(summed(phases.map(({ responses }) => responses)));
@@ -278,7 +271,6 @@ export function answersByStatus(phases: readonly Phase[]): [status: string, coun
   });
 }
 
-/** Adds up counts by name. */
 export function summed<Name extends string>(
   counts: readonly Readonly<Record<Name, number>>[],
 ): Record<Name, number> {
@@ -288,19 +280,19 @@ export function summed<Name extends string>(
   return sum as Record<Name, number>;
 }
 
-/** Kinds of trouble with clients in the server's log, and how often each was there in all rounds. */
+/** Kinds of trouble in the server's log, over all rounds. */
 export function clientErrorsOf({ rounds }: Pick<VariantResult, 'rounds'>): Record<string, number> {
   const phases = phasesIn(rounds);
   return summed(phases.map(({ clientErrors = {} }) => clientErrors));
 }
 
-/** A delay holds if the p99 of the packets' lateness is within this share of it. An idle link is within 0.2 %. */
+/** The p99 of packets' lateness may be this share of the delay. An idle link is within 0.2 %. */
 const delayTolerance = 0.02;
 
 export const directions = ['toServer', 'toClient'] as const;
 export type Direction = (typeof directions)[number];
 
-/** In milliseconds, by the direction's delay or else the other's; Infinity without a delay. */
+/** In milliseconds, from this delay or else the other direction's; Infinity without. */
 function toleratedLatenessMs(spec: NetworkSpec, direction: Direction): number {
   const delayMs = spec[direction].delayMs || Math.max(spec.toServer.delayMs, spec.toClient.delayMs);
   return delayMs === 0 ? Infinity : delayTolerance * delayMs;
@@ -343,7 +335,7 @@ export function networkResult(
     ),
     retransmitsPerRequest: perRequest(({ retransmits }) => retransmits.client + retransmits.server),
     listenOverflows: median(uses.map(({ listenOverflows }) => listenOverflows)),
-    // CPU time is counted in ticks, so its share may exceed 1.
+    // Ticks may exceed 1.
     serverIdleShare: Math.max(0, 1 - median(busyShares)),
     delayHeld: directions.every(
       (direction) =>
@@ -353,14 +345,13 @@ export function networkResult(
   };
 }
 
-/** What is counted for each request. */
 export type PerRequest = keyof NonNullable<Phase['perRequest']>;
 
-/** A counter of a variant's first load per request, for each round that has it. */
+/** In each round that has it. */
 export const perRequestOf = ({ rounds }: VariantResult, name: PerRequest): number[] =>
   rounds.flatMap(({ phases: [first] }) => first?.perRequest?.[name] ?? []);
 
-/** Connections per request: `kept` are those that the load keeps open, `share` the others; 0 if unknown. */
+/** Connections per request: `kept` by the load, `share` the others; 0 if unknown. */
 export function reconnectsOf(variant: VariantResult): { kept: number; share: number } {
   const { connections = 0 } = variant.load;
   const opened = perRequestOf(variant, 'connections');

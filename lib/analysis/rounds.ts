@@ -1,21 +1,20 @@
-// Tests on the rounds of a comparison: dependence, outliers, and how many rounds are needed. The methods: docs/verdicts.md.
+// Tests on a comparison's rounds: dependence, outliers, how many are needed. The methods: docs/verdicts.md.
 import type { NoiseFloor, Verdict } from '../result/result.ts';
 import { confidence, mean, median, studentQuantile, total, variance } from './statistics.ts';
 
-/** Chance that a run with independent rounds gets a note. */
+/** Chance of a note on independent rounds. */
 export const falseNotes = 0.02;
 
-/** Chance that such a run goes on to its next look, which costs only rounds. */
+/** Chance of going on to the next look, which costs only rounds. */
 export const falseHolds = 0.1;
 
-/** Below this scatter, dependence does not matter. */
+/** Scatter below which dependence does not matter. */
 const leastScatter = 0.001;
 
 /**
- * Tests for a drift (t-test of the slope) and for an echo, each with half of `alpha`, the chance of a false alarm. The echo is von Neumann's
- * ratio (Ann. Math. Stat. 12, 1941), tested as a correlation with (n² − n + 1) / (n − 2) degrees of freedom (Young, same volume).
- * @param logs ln(variant / baseline) per round, in the order of the rounds
- * @returns `ratio`: factor from the first round to the last. `correlation`: of a round with the previous round
+ * Tests for a drift (t-test of the slope) and an echo, each with half of `alpha`, the chance of a false alarm. The echo is von Neumann's
+ * ratio (Ann. Math. Stat. 12, 1941) as a correlation with (n² − n + 1) / (n − 2) degrees of freedom (Young, same volume).
+ * @param logs ln(variant / baseline), in the order of rounds @returns `ratio` from the first round to the last; `correlation` with the round before
  */
 export function dependenceOf(logs: readonly number[], alpha: number) {
   const n = logs.length;
@@ -36,7 +35,7 @@ export function dependenceOf(logs: readonly number[], alpha: number) {
   return null;
 }
 
-/** Whether chance exceeds this correlation with a probability below p. */
+/** Chance exceeds it with a probability below p. */
 function isBeyond(correlation: number, degrees: number, p: number): boolean {
   return (
     correlation * Math.sqrt(degrees / Math.max(0, 1 - correlation ** 2)) >
@@ -46,16 +45,16 @@ function isBeyond(correlation: number, degrees: number, p: number): boolean {
 
 const fewestRounds = 4;
 
-/** Modified z-score of 5 (Iglewicz & Hoaglin 1993). The usual 3.5 finds outliers in 10 to 15 of 100 undisturbed comparisons, 5 in 1 to 8. */
+/** Modified z-score of 5 (Iglewicz & Hoaglin 1993): outliers in 1 to 8 of 100 undisturbed comparisons. The usual 3.5: in 10 to 15. */
 const farMads = 5 / 0.6745;
 
-/** Croux & Rousseeuw's factors for the MAD of 4 to 9 values; n / (n − 0.8) for more (COMPSTAT 1992). */
+/** Croux & Rousseeuw's factors for the MAD of 4 to 9 values; more: n / (n − 0.8) (COMPSTAT 1992). */
 const fewValues = [1.363, 1.206, 1.2, 1.14, 1.129, 1.107];
 
-/** A round within 1 % of the others is no outlier, even if the others are equal. */
+/** Within 1 % of the others is no outlier. */
 const worthAWord = Math.log(1.01);
 
-/** Indexes of outliers; none among fewer than four. @param logs ln(variant / baseline) per round */
+/** Finds none among fewer than four. @param logs ln(variant / baseline) per round */
 export function outliersOf(logs: readonly number[]): number[] {
   const n = logs.length;
   if (n < fewestRounds) return [];
@@ -66,7 +65,7 @@ export function outliersOf(logs: readonly number[]): number[] {
   return [...logs.keys()].filter((round) => Math.abs((logs[round] as number) - middle) > far);
 }
 
-/** The only outlier, if it alone decides or prevents a verdict, and the verdict without it; else null. */
+/** The only outlier, if a verdict depends on it, and the verdict without it. */
 export function swayingRound(
   logs: readonly number[],
   verdictOf: (logs: readonly number[]) => Verdict,
@@ -81,10 +80,9 @@ export function swayingRound(
 export const mostRoundsAdvised = 1000;
 
 /**
- * The number of rounds that would probably decide: for a difference the least n ≥ (2 · t(n−1, 1−α/2) · s / |mean d|)², for the same
- * the least n ≥ ((t(n−1, 1−α) + t(n−1, 1−α/2)) · s / (ln(1 + sameWithin) − |mean d|))².
+ * Rounds that would probably decide: for a difference the least n ≥ (2 · t(n−1, 1−α/2) · s / |mean d|)², for the same
+ * the least n ≥ ((t(n−1, 1−α) + t(n−1, 1−α/2)) · s / (ln(1 + sameWithin) − |mean d|))²; null above 1000.
  * @param logs d = ln(variant / baseline) per round, at least two
- * @returns null for more than 1000 rounds
  */
 export function roundsToDecide(
   logs: readonly number[],
@@ -107,12 +105,12 @@ export function roundsToDecide(
   return rounds;
 }
 
-/** The default number of rounds, for which the noise floor is stated. */
+/** The noise floor is stated for the default number. */
 const floorRounds = 10;
 
 /**
- * Half the 95 % interval of 10 rounds, exp(t(9, 0.975) · s/√10): a difference that about half of all runs detect.
- * @param comparisons of equal variants: ln(variant / baseline) of each round, at least two; s is pooled over them
+ * Half the 95 % interval of 10 rounds, exp(t(9, 0.975) · s/√10), which half of all runs detect.
+ * @param comparisons of equal variants: ln(variant / baseline) per round, at least two; s is pooled
  */
 export function noiseFloorOf(comparisons: readonly (readonly number[])[]): NoiseFloor | null {
   if (comparisons.length === 0) return null;

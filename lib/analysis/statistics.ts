@@ -1,6 +1,6 @@
 // Statistics over the rounds of a run. The methods: docs/verdicts.md.
 
-/** The fewest rounds for a verdict: with 3 the interval is wider than most effects. */
+/** With 3 the interval is wider than most effects. */
 export const minimumRounds = 4;
 
 /** @throws RangeError without values */
@@ -17,7 +17,7 @@ export function mean(values: readonly number[]): number {
   return total(values, (value) => value) / values.length;
 }
 
-/** The mean of values by their weights, exact for equal ones, and their standard deviation; NaN without values. */
+/** Exact for equal values; `sd` is their standard deviation. NaN without values. */
 export function weightedMean(
   values: readonly Record<'value' | 'weight', number>[],
 ): Record<'mean' | 'sd', number> {
@@ -40,7 +40,7 @@ export function variance(values: readonly number[]): number {
   return total(values, (value) => (value - middle) ** 2) / (values.length - 1);
 }
 
-/** Minimum and maximum, of any number of values (Math.max takes about 130,000). ∞ and −∞ without values. */
+/** Takes any number of values (Math.max about 130,000). ∞ and −∞ without values. */
 export function extent(values: Iterable<number>): [least: number, greatest: number] {
   let [least, greatest] = [Infinity, -Infinity];
   for (const value of values)
@@ -52,22 +52,22 @@ export function total<T>(items: readonly T[], of: (item: T) => number): number {
   return items.reduce((sum, item) => sum + of(item), 0);
 }
 
-/** Items by key, in the order of the first item of each key. */
+/** Keeps the order of first items. */
 export function groupedBy<T>(items: readonly T[], keyOf: (item: T) => string): Map<string, T[]> {
   const groups = new Map<string, T[]>();
   for (const item of items) groups.set(keyOf(item), [...(groups.get(keyOf(item)) ?? []), item]);
   return groups;
 }
 
-/** Confidence that all judged intervals of a run hold together, at every look. */
+/** That all judged intervals hold together, at every look. */
 export const confidence = 0.95;
 
-/** α of each of so many comparisons: 5 % divided by their number. */
+/** 5 % divided by the number of comparisons. */
 export function alphaOf(comparisons = 1): number {
   return (1 - confidence) / Math.max(1, comparisons);
 }
 
-/** ln(variant / baseline) of each round. @throws RangeError for figures that are not above 0 */
+/** @throws RangeError for figures that are not above 0 */
 export function logRatios(baseline: readonly number[], variant: readonly number[]): number[] {
   const logs = baseline.map(
     (figure, round) => Math.log(variant[round] as number) - Math.log(figure),
@@ -91,15 +91,14 @@ export interface RatioInterval {
   interval: [low: number, high: number];
 }
 
-/** Distance of the interval's further end from the ratio, as a share: 0.01 is ±1 %. */
+/** The further end's distance from the ratio: 0.01 is ±1 %. */
 export function halfWidth({ ratio, interval: [low, high] }: RatioInterval): number {
   return Math.max(high / ratio, ratio / low) - 1;
 }
 
 /**
- * variant / baseline with its interval: exp of meanInterval of ln(variant / baseline).
- * @param baseline a figure above 0 per round, at least one. @param variant of the same rounds
- * @throws RangeError for figures that are not above 0
+ * variant / baseline: exp of meanInterval of ln(variant / baseline). @param baseline a figure per round, at least one
+ * @param variant of the same rounds @throws RangeError for figures that are not above 0
  */
 export function ratioInterval(
   baseline: readonly number[],
@@ -114,7 +113,7 @@ export function exponential({ middle, half }: Interval): RatioInterval['interval
   return [exp(middle - half), exp(middle + half)];
 }
 
-/** Finite, because JSON has no infinity. */
+/** JSON has no infinity. */
 function exp(value: number): number {
   return Math.min(Math.exp(value), Number.MAX_VALUE);
 }
@@ -135,12 +134,12 @@ function centralProbability(theta: number, df: number): number {
 
 const quantiles = new Map<string, number>();
 
-/** The quantile of Student's t for 0.5 ≤ p < 1. @param df degrees of freedom, a whole number ≥ 1 */
+/** Student's t for 0.5 ≤ p < 1. @param df degrees of freedom, a whole number ≥ 1 */
 export function studentQuantile(p: number, df: number): number {
   const known = quantiles.get(`${p} ${df}`);
   if (known !== undefined) return known;
   let [low, high] = [0, Math.PI / 2];
-  // 60 halvings are below the precision of a double.
+  // Below the precision of a double.
   for (let step = 0; step < 60; step++) {
     const middle = (low + high) / 2;
     if (centralProbability(middle, df) < 2 * p - 1) low = middle;

@@ -43,7 +43,7 @@ import {
   type RatioInterval,
 } from './statistics.ts';
 
-/** All variants that were run have the same rounds in the same order. */
+/** All that were run have the same rounds in the same order. */
 export interface MeasuredVariant extends Pick<
   VariantResult,
   | 'name'
@@ -56,16 +56,15 @@ export interface MeasuredVariant extends Pick<
   | 'series'
   | 'rounds'
 > {
-  /** The baseline's name; absent for a baseline. */
+  /** Absent for a baseline. */
   against?: string;
   needsServerCores?: number;
-  /** Absent: loopback. */
   network?: NetworkSpec;
-  /** The rate that a load in steps found in each round, as in FoundRate. */
+  /** What a load in steps found in each round. */
   found?: readonly Pick<FoundRate, 'rate' | 'atLeast'>[];
-  /** The config's files and workers as text: variants with equal text cannot differ in speed. */
+  /** Config and workers as text: variants with equal text cannot differ in speed. */
   setup: string;
-  /** `setup` on another server core more; absent: equal to `setup`. */
+  /** `setup` on another server core. */
   setupOnMoreCores?: string;
 }
 
@@ -73,31 +72,30 @@ export interface RunFacts extends Pick<Result, 'quick' | 'sameWithin'> {
   serverCores: number;
   generatorCores: number;
   sharedCores: boolean;
-  /** The servers' host as the user named it; absent: this machine. */
+  /** As the user named it; absent: this machine. */
   serverHost?: string;
   looks: readonly Look[];
-  /** Runs that share the chance of a false verdict. Default: 1. */
+  /** They share the chance of a false verdict. Default: 1. */
   together?: number;
-  /** The main metric. Default: requests/s; at a rate p99, with p50 as a second metric; for pages p50. */
+  /** Default: requests/s; at a rate p99, with p50 beside; for pages p50. */
   metric?: Metric | undefined;
-  /** Metrics of servers that get a verdict beside it. */
+  /** They get a verdict beside it. */
   alsoAsked?: readonly ServerMetric[];
 }
 
 export interface Contender
   extends VariantResult, Pick<MeasuredVariant, 'setup' | 'setupOnMoreCores' | 'found'> {
-  /** Per round, as figuresPerRound. */
+  /** As figuresPerRound. */
   figures: Readonly<Record<Metric, readonly number[] | null>>;
 }
 
-/** A variant and what it is compared with. */
 export interface Pair {
   baseline: Contender;
   variant: Contender;
   needsServerCores: number;
 }
 
-/** `control`: equal variants get a verdict too, to find the noise floor. */
+/** `control`: equal variants get a verdict, for the noise floor. */
 interface Rules extends RunFacts {
   control: boolean;
 }
@@ -105,22 +103,21 @@ interface Rules extends RunFacts {
 type Judged = Exclude<Verdict, 'none'>;
 type Figures = [baseline: readonly number[], variant: readonly number[]];
 
-/** `why`: there is no verdict, whatever the interval. */
+/** `why`: no verdict, whatever the interval. */
 interface Question {
   pair: Pair;
   metric: Metric;
   why: Obstacle | null;
 }
 
-/** The half-width of an interval at which a run may end early, as a share. */
+/** Half-width of an interval, as a share, at which a run may end early. */
 const usualPrecision = 0.01;
-/** An interval this narrow relative to the effect (in logarithms) is also precise enough. */
+/** An interval may be so much of the effect, in logarithms. */
 const exactPart = 0.1;
 
 /**
- * Returns the comparisons that need more rounds: imprecise, decided by a single round, based on dependent rounds, or
- * inconclusive. An inconclusive comparison needs none if its interval has the requested precision. @param precision requested, as
- * a share
+ * Comparisons that need more rounds: imprecise, decided by one round, on dependent rounds, or inconclusive without the requested precision.
+ * @param precision requested, as a share
  */
 export function unsettled(comparisons: readonly Comparison[], precision?: number): Comparison[] {
   const judged = comparisons.filter(({ verdict }) => verdict !== 'none');
@@ -139,9 +136,8 @@ function isExact({ ratio, ci95 }: Comparison, precision: number): boolean {
 }
 
 /**
- * The verdict on the rounds of a comparison. *The same* is Schuirmann's two one-sided tests (J. Pharmacokinet. Biopharm. 15, 1987):
- * the interval with 2 · alpha is within the tolerance. A ratio beyond the tolerance is called the same, or different in the wrong
- * direction, only if the mean errs towards 1 by more than t(n−1, 1−alpha) · s/√n: with a chance of at most `alpha` for both.
+ * *The same* is Schuirmann's two one-sided tests (J. Pharmacokinet. Biopharm. 15, 1987): the interval with 2 · alpha is within the tolerance.
+ * A ratio beyond it is called the same, or different in the wrong direction, with a chance of at most `alpha` for both.
  * @param gains ln(variant / baseline) per round, above 0 where the variant is better
  */
 export function verdictOf(gains: readonly number[], alpha: number, sameWithin: number): Judged {
@@ -152,10 +148,7 @@ export function verdictOf(gains: readonly number[], alpha: number, sameWithin: n
   return middle > 0 ? 'faster' : 'slower';
 }
 
-/**
- * All verdicts of the run, and of those together with it, share α. Without any answer a ratio is 0 with the interval [0, 0], and there is no
- * verdict.
- */
+/** All verdicts of the run, which share α with those of runs together. Without any answer a ratio is 0 in [0, 0], without a verdict. */
 export function compareAll(pairs: readonly Pair[], rules: Rules): Judgement[] {
   const questions = pairs.map((pair) =>
     metricsOf(pair, rules).map((metric): Question => {
@@ -168,7 +161,6 @@ export function compareAll(pairs: readonly Pair[], rules: Rules): Judgement[] {
   return questions.map((ofPair) => compare(ofPair, alpha, rules));
 }
 
-/** The first metric decides; the others have additional verdicts. */
 function metricsOf(
   { baseline, variant }: Pair,
   { metric, alsoAsked = [], control, sharedCores }: Rules,
@@ -179,7 +171,7 @@ function metricsOf(
   const usual = judgedBy({
     ofPages: both.some((side) => filesOf(side) > 1),
     atRate: both.some(rateIsSet),
-    // On shared cores no share is a limit. A load in steps ends where the latency does.
+    // No share is a limit on shared cores, nor where steps end.
     atLimit:
       !control &&
       !sharedCores &&
@@ -245,7 +237,7 @@ function ofServer(beside: (metric: Metric) => BesideRatio | null): Comparison['o
   return Object.keys(known).length === 0 ? undefined : known;
 }
 
-/** A comparison without a ratio, but for that of the article. */
+/** But for the article's ratio. */
 export function uncompared(
   { baseline, variant }: Pair,
   metric: Metric,
@@ -273,13 +265,10 @@ export function uncompared(
   };
 }
 
-/** Less is noise: at its limit a server uses 90 to 100 % of its cores. */
+/** Less is noise: a server at its limit uses 90 to 100 %. */
 const leastDisagreement = Math.log(1.05);
 
-/**
- * Why requests/s and CPU per request disagree; null if they agree: both say better, or both worse, however much each.
- * @param rps ln(variant / baseline) per round. @param cpu the same of CPU per request. Their sum is CPU use.
- */
+/** null if both say better, or both worse. @param rps ln(variant / baseline) per round @param cpu the same of CPU per request; their sum is CPU use */
 function disagreementOf(
   { baseline, variant }: Pair,
   rps: readonly number[],
@@ -296,7 +285,7 @@ function disagreementOf(
   );
   if (Math.abs(middle) <= Math.max(half, leastDisagreement)) return null;
   const [less, more] = middle < 0 ? [variant, baseline] : [baseline, variant];
-  // Shares are of the time that was left: if they say little of it, the rest was taken.
+  // Shares are of the time left: if they differ less, the rest was taken.
   const idle = Math.log((more.serverShare as number) / (less.serverShare as number));
   return {
     less: less.name,
@@ -314,7 +303,7 @@ function judge(metric: Metric, logs: readonly number[], alpha: number, sameWithi
 
 const rateIsSet = ({ load }: Contender): boolean => load.rate !== undefined;
 
-/** The files of a page that a latency is of. */
+/** That a latency is of. */
 const filesOf = ({ load }: Contender): number => (load.together ? (load.streams ?? 1) : 1);
 
 function figuresOf({ baseline, variant }: Pair, metric: Metric): Figures | null {
@@ -327,7 +316,7 @@ function isMeasurable(figures: readonly number[] | null): figures is readonly nu
   return figures !== null && figures.every((figure) => figure > 0 && Number.isFinite(figure));
 }
 
-/** Why a pair gets no verdict by this metric, whatever its interval; else null. */
+/** Why there is no verdict by this metric, whatever the interval. */
 function obstacle(pair: Pair, metric: Metric, { serverCores, control }: Rules): Obstacle | null {
   const { baseline, variant, needsServerCores } = pair;
   const both = [baseline, variant];
@@ -373,13 +362,13 @@ function obstacle(pair: Pair, metric: Metric, { serverCores, control }: Rules): 
     : null;
 }
 
-/** The interval of a ratio before it is known how many comparisons share the chance of error. */
+/** Before it is known how many comparisons share the chance of error. */
 function roughly(pair: Pair, metric: Metric): RatioInterval['interval'] {
   const figures = figuresOf(pair, metric);
   return figures === null ? [0, Infinity] : ratioInterval(...figures, 0.01).interval;
 }
 
-/** The side whose generator was the limit, if it could change the verdict. */
+/** The side whose generator was the limit, if that could change the verdict. */
 function heldBack(verdict: Judged, { baseline, variant }: Pair): Contender | undefined {
   const sides = {
     faster: [baseline],

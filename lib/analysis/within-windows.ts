@@ -1,13 +1,13 @@
-// Servers that got faster within their windows, after the warm-up. The method: docs/verdicts.md.
+// Servers that got faster after the warm-up. The method: docs/verdicts.md.
 import type { Phase, Round, VariantResult } from '../result/result.ts';
 import { isServerAtLimit } from './limit.ts';
 import { falseNotes } from './rounds.ts';
 import { exponential, meanInterval, minimumRounds, type RatioInterval } from './statistics.ts';
 
-/** A smaller gain, as a logarithm, from one half of a window to the other is no note: 10 % over the whole window make 5 %. */
+/** A smaller logarithm from one half to the other is no note: 10 % over a window make 5 %. */
 const gainMatters = Math.log(1.03);
 
-/** Requests per second, or per CPU time: other programs disturb that less. */
+/** CPU time is disturbed less by other programs. */
 const gainOf = {
   rps: ({ gain }: Phase) => gain,
   cpu: ({ cpuGain }: Phase) => cpuGain,
@@ -17,18 +17,15 @@ type Gaining = keyof typeof gainOf;
 export interface Gain {
   name: string;
   metric: Gaining;
-  /** The figure of the windows' second halves as a multiple of that of the first, in all rounds. */
+  /** Second halves per first, over all rounds. */
   gain: RatioInterval;
-  /** The side whose own gain is divided out of it; absent if there is none. */
+  /** Whose own gain is divided out. */
   against?: string;
 }
 
 type Side = Pick<VariantResult, 'name' | 'rounds' | 'serverShare' | 'generatorShare'>;
 
-/**
- * The sides that surely got faster within their windows: by themselves, or against another side, with which they share the machine's noise.
- * Held against each other are the first side and each other one, as a verdict does. CPU time is looked at where the server was the limit.
- */
+/** Sides that surely got faster: by themselves, or against the first, with which they share the machine's noise. CPU time where the server was the limit. */
 export function gainsWithin(sides: readonly Side[]): Gain[] {
   const gains = [...gainsIn('rps', sides), ...gainsIn('cpu', sides.filter(isServerAtLimit))];
   return gains.filter(
@@ -56,7 +53,7 @@ function gainsIn(metric: Gaining, sides: readonly Side[]): Gain[] {
   });
 }
 
-/** The logarithm of the gain in each round; undefined if it is not known of each, or a round had no warm-up, which is cold on purpose. */
+/** By round; undefined if unknown, or without a warm-up, which is cold on purpose. */
 function logGains(metric: Gaining, rounds: readonly Round[]): number[] | undefined {
   if (rounds.length < minimumRounds) return undefined;
   const logs = rounds.flatMap(({ phases: [first] }) => {
@@ -67,7 +64,7 @@ function logGains(metric: Gaining, rounds: readonly Round[]): number[] | undefin
   return logs.length === rounds.length ? logs : undefined;
 }
 
-/** The mean gain, if it matters and is no chance. @param tests of a run, which share the chance of a false note */
+/** The mean, if it matters and is no chance. @param tests of a run, which share the chance of a false note */
 function sureGain(logs: readonly number[], tests: number): RatioInterval | undefined {
   const mean = meanInterval(logs, (2 * falseNotes) / tests);
   if (mean.middle < gainMatters || mean.middle < mean.half) return undefined;

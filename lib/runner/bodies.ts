@@ -1,4 +1,4 @@
-// Compares the bodies under load with those of the page that was checked before: a server may answer its load with other pages.
+// Bodies under load against the page before it: a server may answer load with other pages.
 import {
   distanceOf,
   expectedBodies,
@@ -14,40 +14,39 @@ import type { Answer } from '../servers/index.ts';
 import { RoundFailure } from './failures.ts';
 import type { PlannedVariant } from './plan.ts';
 
-/** The length of a page before the load, in bytes; of several pages their mean and its standard deviation. */
+/** Before the load; of several pages mean and standard deviation. */
 type Checked = Pick<Answer, 'bytes' | 'sdBytes'>;
 
 interface Bodies extends ExpectedBodies {
-  /** At most so many of its requests were under way at the end. */
+  /** Most requests under way at the end. */
   inFlight: number;
 }
 
-/** Bodies with another length than the page that was checked; of a mix, those of a page. */
+/** Bodies with another length than the page's; a mix has them by page. */
 export interface OtherBodies {
   page?: string;
   /** As Phase.bodyRatio. */
   bodyRatio: number;
 }
 
-/** Chance brings no deviation of so many standard deviations. */
+/** Chance brings fewer. */
 const deviations = 5;
 
-/** Returns the mean body length, if it is not the page's. With several pages in a random order it may differ by chance. */
+/** The mean length, unless it is the page's. Several pages in random order may differ by chance. */
 function otherLength({ answered, bytes, inFlight }: Bodies, checked: Checked): number | undefined {
   if (answered === 0) return undefined;
-  // Long pages are more often still under way at the end.
+  // Long pages are more often unfinished.
   const tolerated = deviations * (checked.sdBytes ?? 0) * (Math.sqrt(answered) + inFlight);
   const more = bytes - answered * checked.bytes;
   return Math.abs(more) <= tolerated ? undefined : bytes / answered;
 }
 
-/** A body of so many bytes more, such as a counter's, is the same page. */
+/** A counter's page, for one, may differ so much. */
 const tolerableBytes = 16;
 
 /**
- * Returns the mean body length over all phases, divided by that before the load; undefined if they are alike: for a user's own config, which
- * may generate its pages, within 1 % or some bytes, and half of a page that is shorter.
- * @param of follows "bodies" in the message @throws RoundFailure for a shipped server, which serves files
+ * The mean length over all phases per that before the load, unless alike: for a user's own config within 1 % or some bytes, and half of a
+ * shorter page. @param of follows "bodies" in the message @throws RoundFailure for a shipped server, which serves files
  */
 function ratioOf(
   phases: readonly Bodies[],
@@ -70,10 +69,7 @@ function ratioOf(
   return meanBytes / Math.max(1, checked.bytes);
 }
 
-/**
- * Returns where the bodies under load are not those of the `answer` before it: of a mix by page, as far as its pages have figures.
- * @throws RoundFailure for a shipped server, which serves files
- */
+/** A mix has them by page, as far as its pages have figures. @throws RoundFailure for a shipped server, which serves files */
 export function otherBodiesOf(
   planned: Pick<PlannedVariant, 'variant' | 'page' | 'load'>,
   phases: readonly Phase[],
@@ -90,7 +86,7 @@ const bodiesIn = (phase: Phase): Bodies => ({
   inFlight: phase.inFlight,
 });
 
-/** Each page's length before the load, in the order of Phase.pages; undefined if unknown. Empty for a single page. */
+/** In the order of Phase.pages; undefined if unknown, empty for a single page. */
 function checkedPagesOf(
   { page, load }: Pick<PlannedVariant, 'page' | 'load'>,
   [first]: readonly Phase[],
@@ -110,7 +106,7 @@ function checkedPagesOf(
   });
 }
 
-/** What a page is of the load: its responses, and its bytes with the bodies that were checked or with those that came, the larger. */
+/** A page's part of the load; bytes as checked or as they came, the larger. */
 interface Weight {
   responses: number;
   bytes: number;
@@ -138,19 +134,19 @@ function otherPages(
   return thatMatter(others, all).map(({ page, bodyRatio }) => ({ page, bodyRatio }));
 }
 
-/** A page's bodies in a phase, whose pages are in the same order as those of the others. */
+/** Pages are in the same order in all phases. */
 function bodiesOfPage({ pages, inFlight }: Phase, index: number): Bodies[] {
   const page = pages[index];
   if (page === undefined) return [];
   return [{ ...expectedOfPage(page), inFlight }];
 }
 
-/** As tolerableFailures: fewer of the responses, and of the bytes, change no figure much. */
+/** As tolerableFailures. */
 const shareThatMatters = 0.01;
 /** So few may be other pages by chance. */
 const fewestResponses = 5;
 
-/** Leaves out the pages that are furthest off, as long as they are too few of the load even together. */
+/** Leaves out the pages that are furthest off, as long as these are too few even together. */
 function thatMatter<Page extends Pick<OtherBodies, 'bodyRatio'> & Weight>(
   others: readonly Page[],
   all: Weight,

@@ -43,16 +43,14 @@ import { serverFiguresOf } from '../result/server-metrics.ts';
 interface Known {
   kept: readonly KeptRound[];
   dropped?: readonly DroppedRound[];
-  /** Number of rounds begun. */
   attempts?: number;
   notes: readonly string[];
-  /** What differs in the answers to a log's requests, unless the scenario's footnotes say so. */
+  /** Differences in the answers to a log's requests. */
   lines: readonly string[];
-  /** First answers, by variant. */
+  /** By variant. */
   answers: ReadonlyMap<string, Answer>;
-  /** Steps of a load in steps in the present round. */
+  /** Steps in the present round. */
   unfinished: readonly RateStep[];
-  /** Why the run ended early. */
   endedBy?: string | undefined;
 }
 
@@ -119,7 +117,7 @@ function articleOf({ article }: Scenario): Result['article'] {
   return article && { id: article.id, title: article.title, date: article.date };
 }
 
-/** The scenario's knob, if its only two variants are shown; undefined for users' own configs, which may differ in more. */
+/** undefined unless its only two variants are shown, and for users' own configs, which may differ in more. */
 export function knobOf(scenario: Scenario, shown: readonly { name: string }[]): string | undefined {
   const variants = findVariants(scenario);
   const hasOwnConfig = variants.some(({ server }) => typeof server !== 'string' && isOwn(server));
@@ -145,7 +143,7 @@ function measuredVariant(plan: Plan, variant: Variant, { kept, answers }: Known)
   const network = networkOf(scenario, variant);
   const about = {
     name: variant.name,
-    // A load in steps is another than the article's.
+    // Steps are not the article's load.
     published: stepped === undefined ? (variant.published ?? null) : null,
     ...present({
       note: variant.note,
@@ -202,7 +200,7 @@ function measuredVariant(plan: Plan, variant: Variant, { kept, answers }: Known)
   };
 }
 
-/** A load as a result keeps it: without credentials, and with its page. @param profile the load before it was fitted */
+/** Leaves out credentials. @param profile before the fit */
 function loadInResult(
   load: LoadProfile,
   profile: LoadProfile,
@@ -223,7 +221,7 @@ function loadInResult(
   };
 }
 
-/** A variant's properties as text: variants with the same text are the same. */
+/** Variants with the same text are the same. */
 function setupOf(
   server: ServerSpec,
   workers: number,
@@ -255,7 +253,6 @@ function kernelSettings({ variants }: Plan, { kept }: Known): KernelSetting[] {
   }));
 }
 
-/** The sums over all rounds and variants. */
 export function totalIntegrity(kept: readonly KeptRound[]): Integrity {
   const all = kept.flatMap(({ outcomes }) =>
     [...outcomes.values()].flatMap(({ integrity }) => integrity ?? []),

@@ -1,4 +1,4 @@
-// Detects disturbances that invalidate a round. The round is dropped and repeated.
+// Detects disturbances that invalidate a round, which is then repeated.
 import { isUnanswered, pauseMs } from '../analysis/limit.ts';
 import { extent } from '../analysis/statistics.ts';
 import { percent, scaledTime } from '../format.ts';
@@ -11,10 +11,7 @@ import type { PlannedVariant } from './plan.ts';
 import { windowOf, type UsageSample, type UsageWindow } from './samples.ts';
 import type { Measurement } from './under-load.ts';
 
-/**
- * Requires that a side's figures can be trusted.
- * @throws RoundFailure if the server crashed, Disturbance for anything else
- */
+/** @throws RoundFailure if the server crashed, Disturbance if figures cannot be trusted for another reason */
 export function requireSound(
   { variant: { name }, load }: PlannedVariant,
   { samples, quotas, enclosed }: Measurement,
@@ -37,7 +34,7 @@ export function requireSound(
   }
 }
 
-/** Requires samples without a gap in the phases whose CPU time is reported. @throws Disturbance */
+/** Samples must have no gap in phases whose CPU time is reported. @throws Disturbance */
 export function requireSampled(
   { variant: { name }, load }: PlannedVariant,
   samples: readonly UsageSample[],
@@ -49,7 +46,7 @@ export function requireSampled(
   }
 }
 
-/** CPU times are sums and survive a gap, but tasks and their memory are looked up once a second. */
+/** CPU times survive a gap, but tasks and their memory are looked up once a second. */
 const toleratedGapMs = 2000;
 
 function gapIn(
@@ -71,7 +68,7 @@ function gapIn(
 /** The two clocks are read this far apart at most, if the process is interrupted between them. */
 const toleratedStepMs = 50;
 
-/** The wall clock stamps the samples in the database. */
+/** Samples in the database have the wall clock's time. */
 function clockStepIn(samples: readonly UsageSample[]): string | undefined {
   const [least, most] = extent(samples.map(({ wallAheadMs }) => wallAheadMs));
   const first = samples[0]?.wallAheadMs ?? 0;
@@ -80,7 +77,7 @@ function clockStepIn(samples: readonly UsageSample[]): string | undefined {
   return `the machine's clock was set ${back > forward ? 'back' : 'forward'} by ${scaledTime(Math.max(back, forward))} during the load, or the machine was suspended: wait until its time is synchronised (timedatectl), and keep it awake`;
 }
 
-/** Share of the window. The kernel may stop a run that uses just its quota shortly before the next period. */
+/** Share of the window. A run that uses just its quota may be stopped shortly before the next period. */
 const toleratedThrottling = 0.001;
 
 function throttlingIn(
@@ -93,17 +90,16 @@ function throttlingIn(
   return `a CPU quota held the run back for ${scaledTime(ms)} during the load (${quotas}): take the quota away (docker run --cpus, a pod's limits.cpu), or give it more than the cores that bakeoff uses`;
 }
 
-/** From this share of a core on, what a server does in the turns of others shows in their figures. */
+/** From this share of a core, work in others' turns shows in their figures. */
 const mostOutOfTurn = 0.01;
-/** Less may be the end of a start, or of connections. */
+/** Less may be the end of a start or connection. */
 const leastOutOfTurnMs = 10;
-/** What a turn leaves to do is done by then, as the engine waits for it (longestServerWork in xk6-loadgen/engine). */
+/** A turn's work is done by then, as the engine waits for it (longestServerWork in xk6-loadgen/engine). */
 const leftOverMs = 100;
 
 /**
- * Requires of sides in turns that the turns of one say nothing on another. A CPU quota that held a server back would recover in the turns
- * of others. A server that works when it has no requests, such as one that polls, takes that time from the others, and they pay for its
- * jobs. Of a server that is loaded alone, both are part of what it can do. @throws TurnsMeet
+ * Requires that one side's turns say nothing on another: a server under a CPU quota would recover in them, and one that works without
+ * requests, as by polling, takes their time. Of a server that is loaded alone, both are part of its speed. @throws TurnsMeet
  */
 export function requireSeparateTurns(sides: readonly SideInTurns[]): void {
   if (sides.length < 2) return;
@@ -125,7 +121,7 @@ export function requireSeparateTurns(sides: readonly SideInTurns[]): void {
   }
 }
 
-/** CPU time of a side's server while others had their turns, and how long these were, in milliseconds. */
+/** CPU time while others had their turns, and how long these were, in milliseconds. */
 function outOfTurn(side: SideInTurns, sides: readonly SideInTurns[]) {
   let [usedMs, othersMs] = [0, 0];
   for (const { turns, idleCpuShare, monotonicMs, seconds } of side.phases) {
@@ -155,7 +151,7 @@ interface SideInTurns {
   phases: readonly Phase[];
 }
 
-/** How long quotas held processes back within a window, in milliseconds; undefined if no longer than is tolerated. */
+/** Milliseconds for which quotas held processes back; undefined if tolerable. */
 function throttledMs(
   samples: readonly UsageSample[],
   { fromMs, toMs }: UsageWindow,
@@ -168,14 +164,10 @@ function throttledMs(
   return ms > toleratedThrottling * (toMs - fromMs) ? ms : undefined;
 }
 
-/** The share of a pause in which the server's cores must have been taken from it to be the pause's cause: others that share them stop nobody. */
+/** Others are a pause's cause if they took this share of the server's cores. */
 const heldUpShare = 0.8;
 
-/**
- * Returns a line if the server stalled because it was stopped, or because others had its cores; else undefined. A stall of the server's
- * own is part of its speed.
- * @param server its name
- */
+/** A line if the server stalled because it was stopped, or others had its cores; a stall of its own is part of its speed. */
 function standstillIn(phase: Phase, server: string): string | undefined {
   const ms = pauseMs(phase);
   const { noise, stoppedShare = 0 } = phase;

@@ -2,20 +2,20 @@
 import { UserError } from '../errors.ts';
 import type { Stage } from './plan.ts';
 
-/** The round must be repeated; the message says why in a line. */
+/** The message says why in a line. */
 export class RoundFailure extends Error {
-  /** Requests/s by variant, of loads that came to an end. */
+  /** By variant; loads that came to an end. */
   rps: Readonly<Record<string, number>> = {};
 }
 
-/** Something outside of the server disturbed the round, and a later try may succeed: these are tried more often. */
+/** The cause is outside of the server: a later try may succeed. */
 export class Disturbance extends RoundFailure {}
 
-/** A server still got faster after its warm-up. The round is repeated with longer ones. */
+/** A server still got faster: the round is repeated with longer warm-ups. */
 export class StillCold extends RoundFailure {
-  /** Warm-up of cold variants in later rounds. */
+  /** Cold variants warm up so long in later rounds. */
   readonly warmupSeconds: ReadonlyMap<string, number>;
-  /** The group's servers, which still run: whoever catches this loads or ends them. */
+  /** Still running: whoever catches this loads or ends them. */
   readonly open: readonly Stage[];
 
   constructor(
@@ -29,11 +29,10 @@ export class StillCold extends RoundFailure {
   }
 }
 
-/** The turns of one side change the figures of another: its group leaves turns, so that one server is alive at a time. */
+/** One side's turns change another's figures: its group leaves turns, so that one server is alive at a time. */
 export class TurnsMeet extends RoundFailure {
-  /** The group's variants. */
   readonly variants: ReadonlySet<string>;
-  /** Seen before the load, so that no figures are lost. */
+  /** No figures are lost. */
   readonly isBeforeLoad: boolean;
 
   constructor(message: string, variants: ReadonlySet<string>, isBeforeLoad = false) {
@@ -43,7 +42,7 @@ export class TurnsMeet extends RoundFailure {
   }
 }
 
-/** Returns the result of the check of a load; a failed check has the load's requests/s. */
+/** A failed check gets the load's requests/s. */
 export function withRps<T>(rps: RoundFailure['rps'], check: () => T): T {
   try {
     return check();

@@ -1,4 +1,4 @@
-// The first answers of a run's sides, and what they differ in, said before the first load.
+// The first answers of a run's sides and their differences, said before the first load.
 import { answerColumns, differencesTable, differencesTitle } from '../report/answers.ts';
 import { requestLines } from '../report/pages.ts';
 import { terminalTable } from '../report/table.ts';
@@ -11,7 +11,6 @@ export class FirstAnswers {
   readonly #print: (line: string) => void;
   #printed: readonly string[] = [];
 
-  /** @param print is given each line once */
   constructor(context: RunBase, print: (line: string) => void) {
     this.bySide = new Map(context.answers);
     this.#context = context;
@@ -23,14 +22,14 @@ export class FirstAnswers {
     return requestLines(this.#answered());
   }
 
-  /** Prints what is known by now, and was not printed before. */
+  /** Prints what is new. */
   say(): void {
     const lines = [...this.lines(), ...this.#table()];
     for (const line of lines) if (!this.#printed.includes(line)) this.#print(line);
     this.#printed = lines;
   }
 
-  /** The sides that have answered; none for compare, which has said what differs. */
+  /** None for compare, which has said what differs. */
   #answered() {
     const { answers, plan } = this.#context;
     if (answers !== undefined) return [];
@@ -40,7 +39,7 @@ export class FirstAnswers {
     });
   }
 
-  /** What the answers differ in, in lines, once all sides have answered. */
+  /** Empty until all sides have answered. */
   #table(): string[] {
     const { variants } = this.#context.plan;
     const sides = this.#answered();

@@ -1,4 +1,4 @@
-// Servers that work without a load, as those that poll do, seen before their first turns.
+// Servers that work without a load, as by polling, seen before their first turns.
 import { setTimeout as delay } from 'node:timers/promises';
 import { percent } from '../format.ts';
 import { warning } from '../report/warnings/run.ts';
@@ -6,15 +6,12 @@ import { isWatched } from '../servers/index.ts';
 import { TurnsMeet } from './failures.ts';
 import type { Stage } from './plan.ts';
 
-/** A server is idle once it used less than this share of a core for so long. */
+/** Less than this share of a core for so long. */
 const idle = { share: 0.01, ms: 100 };
 /** What a server does after its start ends by then. */
 const startMs = 3000;
 
-/**
- * Waits until the servers of sides in turns are idle, which most are at once.
- * @throws TurnsMeet that names one that goes on working, or the signal's reason
- */
+/** @throws TurnsMeet that names a server that goes on working, or the signal's reason */
 export async function requireIdle(stages: readonly Stage[], signal: AbortSignal): Promise<void> {
   if (stages.length < 2) return;
   let busy = stages.flatMap(({ planned: { variant }, server }) =>

@@ -1,4 +1,4 @@
-// The machine that starts a run's servers: this one, unless a feature plans another by the flags. The load is made here.
+// The machine that starts a run's servers: this one, unless a flag has a feature plan another. The load is made here.
 import { divideCores, type AskedCores, type Cores } from '../machine/cores.ts';
 import { readProcessors } from '../machine/processors.ts';
 import { byName } from '../present.ts';
@@ -8,17 +8,15 @@ import { versionsOf } from '../servers/build.ts';
 import { startServer, type RunningServer, type StartOptions } from '../servers/index.ts';
 import type { ToolName } from '../setup/tools.ts';
 
-/** Another machine for the servers, which may have programs that this one lacks. */
 export interface PlannedMachines {
-  /** The flag that asks for it, for messages. */
+  /** Messages name it. */
   flag: string;
-  /** Connects to it. Throws UserError if it cannot be used. */
+  /** @throws UserError if it cannot be used */
   open(run: MachinesFor): Promise<Machines>;
 }
 
-/** Facts of a run that are known before its machines are. */
 export interface MachinesFor {
-  /** Kinds of the servers, or of the sides: "address". */
+  /** Or of the sides: "address". */
   kinds: readonly string[];
   asked: AskedCores;
   scenario: Pick<Scenario, 'sharedCores'>;
@@ -26,45 +24,38 @@ export interface MachinesFor {
 
 export interface Machines extends MachinesInUse {
   cores: Cores;
-  /** Returns those of the servers' programs that this machine must have. */
+  /** Those that this machine must have. */
   neededLocally(servers: readonly ServerName[]): readonly ServerName[];
-  /**
-   * Gets the programs of the servers.
-   * @param localBinaries programs of this machine: what neededLocally returned
-   * @throws UserError, or the signal's reason
-   */
+  /** @param localBinaries of neededLocally @throws UserError, or the signal's reason */
   tools(
     servers: readonly ServerName[],
     localBinaries: Readonly<Record<ToolName, string>>,
     signal: AbortSignal,
   ): Promise<ServerTools>;
-  /** Returns the facts of another machine for the result. Throws UserError if the load does not reach the servers. */
+  /** @throws UserError if the load does not reach the servers */
   facts(): Promise<Pick<Environment, 'serverHost'>>;
   /** Never throws. */
   close(): Promise<void>;
 }
 
-/** The part of a run's machines that its rounds use. */
+/** The rounds' part. */
 export interface MachinesInUse {
-  /** See startServer. */
   start(spec: ServerSpec, options: StartOptions): Promise<RunningServer>;
-  /** Says why the machine cannot be used any more; undefined while it can. */
+  /** Why it cannot be used any more. */
   lost(): string | undefined;
 }
 
 export interface ServerTools {
-  /** Paths of the programs where the servers start. */
+  /** Where the servers start. */
   binaries: Partial<Record<ServerName, string>>;
   versions: Readonly<Record<string, string>>;
 }
 
-/** This machine. */
 export const localMachines: MachinesInUse = {
   start: startServer,
   lost: () => undefined,
 };
 
-/** Plans the servers on this machine. */
 export const onlyThisMachine: Pick<PlannedMachines, 'open'> = {
   async open({ asked, scenario }) {
     return {

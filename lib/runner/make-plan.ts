@@ -1,4 +1,4 @@
-// Makes the plan of a run, before anything is installed or started; compare completes it by the answers of its sides.
+// Makes a run's plan before anything is installed or started; compare completes it by its sides' answers.
 import os from 'node:os';
 import { helperIfThere } from '../../bin/trust.mjs';
 import { onlyLook, preciseLooks, usualLooks, type Look } from '../analysis/looks.ts';
@@ -38,7 +38,7 @@ import {
 } from './plan.ts';
 import { estimatedSeconds, secondsPerRound } from './times.ts';
 
-/** What a user may choose. Absent: as the scenario, or the default. */
+/** Absent: as the scenario, or the default. */
 export interface PlanOptions
   extends
     Pick<
@@ -49,24 +49,19 @@ export interface PlanOptions
     Pick<FitOptions, 'durationSeconds' | 'warmupSeconds' | 'arrivals'> {
   /** Not with `precision`. */
   rounds?: number;
-  /** Conditions of the exit code; a plan with too few rounds for a verdict is then refused. */
+  /** A plan with too few rounds for a verdict is then refused. */
   failIf?: { gates?: readonly { metric?: Metric }[] };
   /** Sides that are compared by their start-up stay on the machine's loopback. */
   ownLoopbacks?: boolean;
-  /** All servers run already, whatever the scenario says of them. */
   atAddresses?: true;
-  /** The flags of the command by name, for features. */
+  /** Features read them. */
   flags?: ReadonlyMap<string, string>;
 }
 
 const quickRounds = 4;
 export const defaultSameWithin = 0.01;
 
-/**
- * Makes the plan for the variants `asked`.
- * @param limits of the process that makes the load; `files` is the hard limit
- * @throws UserError for a load that does not fit, and for a plan without a round or a verdict that was asked for
- */
+/** @param limits of the process that makes the load @throws UserError for a load that does not fit, and without a round or verdict asked for */
 export function makePlan(
   asWritten: Scenario,
   asked: readonly Variant[],
@@ -112,10 +107,9 @@ export function makePlan(
   return draft;
 }
 
-/** What a run measures: the scenario, those of its variants that are in the table, and its load in steps. */
 type Subject = Pick<PlanDraft, 'scenario' | 'shown' | 'stepped'>;
 
-/** Returns the scenario as it is written, or as a feature changes it. @throws UserError (exit code 2) for a search, if no feature searches */
+/** As a feature may change it. @throws UserError (exit code 2) for a search, if no feature searches */
 function subjectOf(asWritten: Scenario, asked: readonly Variant[], options: PlanOptions): Subject {
   const { flags = new Map<string, string>() } = options;
   const given = { scenario: asWritten, shown: asked, flags, responses: responsesFor(options) };
@@ -127,7 +121,7 @@ function subjectOf(asWritten: Scenario, asked: readonly Variant[], options: Plan
   return { scenario, shown: other?.variants ?? asked, ...present({ stepped }) };
 }
 
-/** Returns the variants that can be run, with their loads fitted to the cores and the options. */
+/** Fits loads to the cores and options. */
 function plannedVariants(
   { scenario, shown, stepped }: Subject,
   cores: Cores,
@@ -135,7 +129,7 @@ function plannedVariants(
 ): PlannedVariant[] {
   const { quick, exact, durationSeconds, warmupSeconds, arrivals } = options;
   const runnable = shown.filter(isRunnable);
-  // Configs are of nginx, h2o and nghttpd, which answer the first request as the last.
+  // nginx, h2o and nghttpd answer the first request as the last.
   const isUnknown = options.atAddresses || runnable.some(({ server }) => !isConfigured(server));
   const fit = {
     generatorCores: generatorCores(cores),
@@ -154,7 +148,7 @@ function plannedVariants(
   });
 }
 
-/** Returns the variant's enclosure; undefined on loopback. @throws UserError (exit code 2) for a network, if no feature makes one */
+/** undefined on loopback. @throws UserError (exit code 2) for a network, if no feature makes one */
 export function enclosureOf(scenario: Scenario, variant: Variant): PlannedEnclosure | undefined {
   const planned = firstOf(features, ({ enclosure }) => enclosure?.(scenario, variant));
   if (planned === undefined && networkOf(scenario, variant) !== undefined)
@@ -162,7 +156,7 @@ export function enclosureOf(scenario: Scenario, variant: Variant): PlannedEnclos
   return planned;
 }
 
-/** @throws UserError for what no run of the plan could do */
+/** @throws UserError */
 function requirePossible(draft: PlanDraft, { arrivals, failIf }: PlanOptions): void {
   requireTime(draft);
   requireMetric(draft, failIf);
@@ -175,12 +169,12 @@ function requirePossible(draft: PlanDraft, { arrivals, failIf }: PlanOptions): v
   if (failIf !== undefined) requireVerdict(draft, failIf);
 }
 
-/** Responses that a round at a rate needs for its verdict, of all its phases together. */
+/** Responses that a verdict at a rate needs, over all phases. */
 function responsesFor({ metric = 'p99' }: Pick<PlanOptions, 'metric'>): number {
   return isLatency(metric) ? responsesNeeded[metric] : 0;
 }
 
-/** Says before the load that rates make too few requests for a verdict, and what would do. */
+/** If rates make too few requests for a verdict: what would do. */
 export function fewAnswersLines(plan: PlanDraft): string[] {
   const { metric = 'p99', scenario, variants, stepped } = plan;
   if (stepped !== undefined || !isCompared(plan)) return [];
@@ -202,7 +196,7 @@ export function fewAnswersLines(plan: PlanDraft): string[] {
   ];
 }
 
-/** Says before the load that the time limit leaves fewer rounds than a verdict needs, and what would do. */
+/** If the time leaves fewer rounds than a verdict needs: what would do. */
 export function fewRoundsLines(plan: PlanDraft): string[] {
   const { rounds, maxTimeSeconds = Infinity } = plan;
   if (rounds < minimumRounds || !isCompared(plan)) return [];
@@ -219,7 +213,7 @@ function rangeText(numbers: readonly number[]): string {
   return least === most ? whole(least) : `${whole(least)} to ${whole(most)}`;
 }
 
-/** @param written number of rounds of the scenario; undefined: as verdicts need @param usual for those */
+/** @param written rounds of the scenario @param usual without them */
 function looksOf(
   { precision, rounds, quick }: PlanOptions,
   written: number | undefined,
@@ -231,10 +225,7 @@ function looksOf(
   return written === undefined ? usual : onlyLook(written);
 }
 
-/**
- * Whether verdicts may end the run. They may not if there are none, if the run measures the noise floor, or if the time limit
- * comes first; then the single look has the full 5 %.
- */
+/** Not without verdicts, for the noise floor, or if the time limit comes first: then a single look has the full 5 %. */
 function mayEndEarly(plan: PlanDraft): boolean {
   return (
     plan.scenario.control !== true &&
@@ -252,12 +243,12 @@ function isCompared({ scenario, variants }: PlanDraft): boolean {
   );
 }
 
-/** Name of a run in UTC, e.g. 2026-11-20T08-15-30-nginx-open-file-cache. */
+/** In UTC: 2026-11-20T08-15-30-nginx-open-file-cache. */
 export function runName(scenario: string, startedAt: Date): string {
   return `${startedAt.toISOString().slice(0, 19).replaceAll(':', '-')}-${scenario}`;
 }
 
-/** Returns the servers that must be installed, each once: all but the user's own builds. */
+/** That must be installed: all but the user's own builds. */
 export function serversOf(servers: readonly ServerSpec[]): ServerName[] {
   return [
     ...new Set(
@@ -278,7 +269,7 @@ function requireOpenFiles(
   { files }: GroupLimits,
 ): void {
   const needed = connections + otherFiles;
-  // The higher requirement comes first, because raising the limit for it satisfies both.
+  // The higher requirement first: it satisfies both.
   if (isConfigured(server) && (server.fileLimit ?? Infinity) > needed)
     fileLimitFor(
       `${name}: ${server.name}`,
@@ -303,7 +294,7 @@ function requireTime(draft: PlanDraft): void {
     );
 }
 
-/** k6 gets its load plan in an environment variable of at most 128 KiB (MAX_ARG_STRLEN); the rest is for other options. */
+/** An environment variable has 128 KiB (MAX_ARG_STRLEN); the rest is for other options. */
 const mostRequestBytes = 100_000;
 
 function requireShort({ groups }: PlanDraft): void {
@@ -318,7 +309,6 @@ function requireShort({ groups }: PlanDraft): void {
   }
 }
 
-/** Metrics of servers that conditions of the exit code name; undefined without any. */
 function alsoAskedBy({ failIf }: PlanOptions): ServerMetric[] | undefined {
   const asked = serverMetricNames.filter((name) =>
     failIf?.gates?.some(({ metric }) => metric === name),
@@ -354,7 +344,7 @@ function requireMetric(draft: PlanDraft, { gates = [] }: FailIf = {}): void {
   }
 }
 
-/** Which servers that may get faster are measured without a warm-up. */
+/** Servers that may get faster are measured without a warm-up. */
 export function coldNotes({ variants }: Pick<PlanDraft, 'variants'>): string[] {
   const cold = variants.filter(
     ({ load, variant }) =>
@@ -364,7 +354,7 @@ export function coldNotes({ variants }: Pick<PlanDraft, 'variants'>): string[] {
   return [warning.withoutWarmup(enumeration(cold.map(({ variant }) => variant.name)))];
 }
 
-/** Which servers may starve without a word: only ss tells whether a command waits for a backend or for its cores. */
+/** Only ss tells whether a command waits for a backend or for its cores. */
 export function unseenWaitsNotes(
   { variants, cores }: Pick<PlanDraft, 'variants' | 'cores'>,
   hasSs = helperIfThere('ss') !== undefined,

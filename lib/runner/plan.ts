@@ -1,4 +1,4 @@
-// A run: its plan (variants, groups of each round), and what its rounds get and return.
+// A run: its plan, and what its rounds get and return.
 import { createHash } from 'node:crypto';
 import type { Look } from '../analysis/looks.ts';
 import type { MeasuredVariant } from '../analysis/verdict.ts';
@@ -25,7 +25,7 @@ import type { UsageSample } from './samples.ts';
 
 export type PlannedVariant = ReturnType<typeof plannedVariant>;
 
-/** A variant that is run, with its load as fitted to this machine, its page, and its enclosure unless it is on loopback. */
+/** A variant that is run: its load as fitted to this machine, its page, and its enclosure unless it is on loopback. */
 export function plannedVariant(
   scenario: Scenario,
   variant: RunnableVariant,
@@ -36,143 +36,130 @@ export function plannedVariant(
 }
 
 export interface Plan {
-  /** Name of the run's folder, and tag `run` of its points. */
+  /** The run's folder, and tag `run` of its points. */
   run: string;
   scenario: Scenario;
-  /** All rows of the table, in the scenario's order; some may be published only. */
+  /** Rows of the table; some may be published only. */
   shown: readonly Variant[];
-  /** The rows that are run. */
   variants: readonly PlannedVariant[];
-  /** The same variants, as each round loads them. */
+  /** As each round loads them. */
   groups: readonly Group[];
   cores: Cores;
-  /** At most. */
   rounds: number;
-  /** The looks at the verdicts, ascending; the last is after `rounds`. */
+  /** Ascending; the last is after `rounds`. */
   looks: readonly Look[];
-  /** So many runs share the chance of a false verdict: those of an article. Absent: this one has it alone. */
+  /** Runs of an article, which share the chance of a false verdict. */
   together?: number;
-  /** No round begins that would not end within this time. */
+  /** No round begins that would not end within it. */
   maxTimeSeconds?: number;
-  /** The run goes on until each interval is within this of its ratio (0.01: 1 %), or within a tenth of its effect. */
+  /** The run goes on until intervals are within this of their ratios (0.01: 1 %), or within a tenth of their effects. */
   precision?: number;
-  /** See Result. */
   sameWithin: number;
-  /** Metric of the verdicts, instead of the load's default. */
+  /** It judges, instead of the load's default. */
   metric?: Metric;
-  /** Others that are asked for, by a condition of the exit code. */
+  /** Conditions of the exit code name them. */
   alsoAsked?: readonly ServerMetric[];
-  /** Absent: the scenario's phases. */
   stepped?: SteppedLoad;
   quick: boolean;
   exact: boolean;
-  /** Each side's server and load are in a loopback of the side's own, instead of the machine's. */
+  /** Sides have loopbacks of their own, instead of the machine's. */
   ownLoopbacks?: true;
-  /** A command for the shell before the servers start, in each round. */
+  /** For the shell before the servers start, in each round. */
   prepare?: string;
-  /** How long a lone answer took, by variant. Absent: not known. */
+  /** A lone answer's time, by variant; absent: unknown. */
   answerSeconds?: ReadonlyMap<string, number>;
-  /** load.json has credentials and bodies as they are sent. */
+  /** load.json keeps credentials and bodies. */
   keepSecrets?: true;
 }
 
-/** A plan without its run's name, which has the start time. */
+/** The run's name has the start time. */
 export type PlanDraft = Omit<Plan, 'run'>;
 
-/**
- * A load in steps, as a feature plans it: k6 chooses the rate of each step by the outcomes of earlier ones, and one step stands for the
- * round.
- */
+/** A load in steps, as a feature plans it: k6 chooses each step's rate by earlier outcomes, and one step stands for the round. */
 export interface SteppedLoad {
   /** As a predicate: "searches for a rate". */
   does: string;
-  /** When its verdicts are looked at, unless the user or the scenario gives a number of rounds. */
+  /** Unless the user or the scenario gives a number of rounds. */
   looks: readonly Look[];
-  /** A step's window and warm-up in seconds, unless the user or the load gives them. */
+  /** Unless the user or the load gives them. */
   step: NonNullable<FitOptions['step']>;
-  /** About how many steps a round takes. */
+  /** About so many a round. */
   expectedSteps: number;
-  /** Path of the k6 script's source, which takes the place of lib/k6/main.ts. */
+  /** The script's source, in place of lib/k6/main.ts. */
   script: string;
-  /** Throws UserError (exit code 2) for a plan whose load cannot be made in steps. */
+  /** @throws UserError (exit code 2) for a load that cannot be made in steps */
   requirePossible(draft: PlanDraft): void;
-  /** Limit for all steps of a round, in seconds. */
+  /** Limit for a round's steps. */
   longestSeconds(sides: readonly PlannedVariant[]): number;
-  /**
-   * Returns what the script needs, for LoadPlan.steps.
-   * @param known rates found in earlier rounds, in requests/s by variant
-   * @param seed of the round
-   */
+  /** Makes LoadPlan.steps. @param known rates found in earlier rounds, in requests/s by variant @param seed of the round */
   planFor(
     sides: readonly PlannedVariant[],
     known: ReadonlyMap<string, readonly number[]>,
     seed: string,
   ): unknown;
-  /** Returns a side's step in a phase; none once its steps are over. */
+  /** None once its steps are over. */
   stepsIn(outcome: PhaseOutcome, side: number, variant: string, round: number): RateStep[];
-  /** Returns the outcome of a step in a few words. */
+  /** The outcome in a few words. */
   textOf(step: RateStep): string;
-  /** Returns what a side found in a round. Throws UserError, which ends the run, or Disturbance. */
+  /** Throws UserError, which ends the run, or Disturbance. */
   foundBy(side: SteppedSide): SteppedRound;
-  /** Returns its part of the result. @param steps of all rounds, in their order */
+  /** @param steps of all rounds, in order */
   resultOf(
     measured: readonly Pick<MeasuredVariant, 'name' | 'found'>[],
     steps: readonly RateStep[],
   ): Pick<Result, 'search'>;
 }
 
-/** A side after a round of its steps. */
 export interface SteppedSide {
   planned: Pick<PlannedVariant, 'variant' | 'load'>;
   server: VariantResult['server'];
-  /** Of the side, as many as outcomes. */
+  /** As many as outcomes. */
   phases: readonly Phase[];
   outcomes: readonly PhaseOutcome[];
-  /** Its place among the sides. */
   side: number;
   cores: Cores;
-  /** Rates found in earlier rounds, in requests/s. */
+  /** Found in earlier rounds, in requests/s. */
   known: readonly number[];
   round: number;
 }
 
 export interface SteppedRound {
-  /** `step` is the index of the phase that stands for the round; `rate`, in requests/s, and `atLeast` as in FoundRate. */
+  /** `step`: the phase that stands for the round; `rate` and `atLeast` as in FoundRate. */
   found: { step: number } & Pick<FoundRate, 'rate' | 'atLeast'>;
   steps: RateStep[];
 }
 
-/** Variants that a k6 loads in turns. */
+/** That a k6 loads in turns. */
 export interface Group {
   sides: readonly PlannedVariant[];
-  /** Mean length of a turn; absent: the engine chooses. */
+  /** Mean of a turn; absent: the engine chooses. */
   sliceSeconds?: number;
-  /** The sides warm up at the same time. Absent: one after the other. */
+  /** Absent: one after the other. */
   warmTogether?: true;
 }
 
 export interface GroupLimits {
-  /** Open files of a process. */
+  /** Open, of a process. */
   files: number;
   /** Free memory of this machine. */
   memoryBytes: number;
 }
 
-/** With more sides, each would wait too long for its next turn. */
+/** With more, each waits too long for its next turn. */
 const mostTogether = 100;
-/** File descriptors of k6 besides its connections, as the engine counts them. */
+/** k6's beside its connections, as the engine counts them. */
 export const otherFiles = 64;
-/** Part of the free memory that k6 and the servers may use. */
+/** Share of the free memory for k6 and servers. */
 const usablePart = 0.5;
-/** Memory of a server and its part of k6, without connections. */
+/** A server and its part of k6, without connections. */
 const baseBytes = 64 * 1024 ** 2;
-/** Memory of a connection on both sides: buffers, TLS. */
+/** Both sides' buffers and TLS. */
 const connectionBytes = 64 * 1024;
 
-/** On cores that server and generator share, the kernel needs some time to spread their threads anew. */
+/** On shared cores the kernel needs time to spread threads anew. */
 const sharedSliceSeconds = 0.25;
 
-/** Whether a variant can take turns: not in an enclosure of a feature, which is for one variant, nor with several phases. */
+/** Not in a feature's enclosure, which is for one variant, nor with several phases. */
 export function isInTurns(
   { phases }: Scenario,
   { enclosure }: Pick<PlannedVariant, 'enclosure'>,
@@ -180,7 +167,7 @@ export function isInTurns(
   return phases === undefined && enclosure === undefined;
 }
 
-/** Divides the variants into groups: with and without a rate apart, no port twice, and no group beyond the limits. */
+/** Keeps loads with and without a rate apart, no port twice, and within the limits. */
 export function groupsOf(
   scenario: Scenario,
   variants: readonly PlannedVariant[],
@@ -209,7 +196,7 @@ export function groupsOf(
   );
 }
 
-/** Returns the groups with the named variants in groups of their own. */
+/** Puts the named variants into groups of their own. */
 export function apart(groups: readonly Group[], names: ReadonlySet<string>): Group[] {
   return groups.flatMap(({ sides, ...group }) => {
     const alone = sides.filter(({ variant }) => names.has(variant.name));
@@ -220,7 +207,7 @@ export function apart(groups: readonly Group[], names: ReadonlySet<string>): Gro
   });
 }
 
-/** Returns the commands whose fixed port another command has too, each with the reason as a clause. */
+/** Commands whose fixed port another has too, with the reason as a clause. */
 export function portsTaken(variants: readonly PlannedVariant[]): Map<string, string> {
   const why = new Map<string, string>();
   const taken = new Map<number, string>();
@@ -238,10 +225,7 @@ export function portsTaken(variants: readonly PlannedVariant[]): Map<string, str
   return why;
 }
 
-/**
- * Returns the order of a round's groups: two alternate (AB, BA, …), more get a random permutation that depends on `seed` and `round`
- * (from 1). Slow changes of the machine then favour no group.
- */
+/** Two alternate (AB, BA, …), more are permuted at random by `seed` and `round` (from 1): slow changes of the machine favour none. */
 export function orderOfRound<T>(all: readonly T[], round: number, seed: string): T[] {
   if (all.length <= 2) return round % 2 === 1 ? [...all] : all.toReversed();
   return all
@@ -250,24 +234,23 @@ export function orderOfRound<T>(all: readonly T[], round: number, seed: string):
     .map(({ item }) => item);
 }
 
-/** A uniform number in [0, 1), the same for the same seed: 48 bits of its SHA-256. */
+/** Uniform in [0, 1): 48 bits of the seed's SHA-256. */
 export function drawnBy(seed: string): number {
   return createHash('sha256').update(seed).digest().readUIntBE(0, 6) / 2 ** 48;
 }
 
-/** What all rounds of a run share. */
 export interface RunBase {
   plan: Plan;
   /** results/<run> */
   folder: string;
-  /** Where its figures go besides the folder; null: nowhere. */
+  /** Takes figures besides the folder. */
   sink: Sink | null;
   signal: AbortSignal;
-  /** Answers of variants that were started to make the plan. */
+  /** Variants that were started to make the plan have some. */
   answers?: ReadonlyMap<string, Answer>;
 }
 
-/** Loads a group in a round and returns the outcome of each variant. @param place of the group in the round, from 1 */
+/** @param place of the group in the round, from 1 */
 export type RunGroup = (
   group: Group,
   place: number,
@@ -275,95 +258,83 @@ export type RunGroup = (
 ) => Promise<Map<string, VariantRound>>;
 
 export interface RunContext extends RunBase {
-  /** Paths of binaries. */
   tools: { k6: string; servers: Partial<Record<ServerName, string>> };
-  /** The compiled k6 script. */
   script: string;
-  /** They start the servers, and may make the load. */
   machines: MachinesInUse;
-  /** Runs the plan's `prepare`. Throws UserError, which ends the run, or the signal's reason. */
+  /** Throws UserError, which ends the run, or the signal's reason. */
   prepare?: () => Promise<void>;
 }
 
-/** A side's server and enclosure, up until `stop`. */
 export interface Stage {
   planned: PlannedVariant;
   server: RunningServer;
   /** undefined on the machine's loopback. */
   enclosure: Enclosure | undefined;
-  /** Of the server; absent where it is not known, or nobody asked for it, so that all sides start at once. */
+  /** Absent if unknown, or not asked for: all sides then start at once. */
   startupMs?: number;
-  /** Load that it has had in an earlier try at the round, in seconds with the warm-up; absent: none. */
+  /** Load with the warm-up, in an earlier try at the round. */
   servedSeconds?: number;
-  /** Settles when server or enclosure ends by itself, with a line that says how. */
+  /** A line, when server or enclosure ends by itself. */
   died: Promise<string>;
-  /** Ends both. Never throws; may be called twice. */
+  /** Never throws; may be called twice. */
   stop(): Promise<void>;
 }
 
-/** A variant's part of a round. */
 export interface VariantRound extends ServerFigures {
   server: NonNullable<VariantResult['server']>;
-  /** Of a load in steps: the step that stands for the round. */
+  /** A load in steps has the one that stands for the round. */
   phases: Phase[];
   stepped?: SteppedRound;
-  /** All requests that k6 made. */
+  /** All that k6 made. */
   requests: number;
-  /** Warnings about the server's log, its answers and its enclosure. */
+  /** Warnings. */
   notes: readonly string[];
-  /** Last line of the server's log, if requests failed. */
+  /** The log's last line, if requests failed. */
   describeEnd?: string | undefined;
-  /** Kernel settings of its enclosure. */
+  /** Its enclosure's. */
   settings?: Omit<KernelSetting, 'variants'>[];
-  /** k6's record with the samples of the whole group; undefined: none. */
+  /** k6's, with the samples of the whole group. */
   recordFile: string | undefined;
-  /** null without a sink. */
   integrity: RoundIntegrity | null;
 }
 
-/** How many requests the sink holds. `problems` has lines for the user, none if it holds all. */
+/** `problems`: lines for the user if the sink lacks some. */
 export interface RoundIntegrity extends Integrity {
   problems: string[];
 }
 
-/** A side's load in a round, as it goes into the sink. */
 export interface LoadToStore {
   planned: PlannedVariant;
   round: number;
-  /** All requests that k6 made. */
   requests: number;
-  /** k6's record, from which missing samples are written again; undefined: none. */
+  /** k6's, from which missing samples are written again. */
   recordFile: string | undefined;
   /** k6 sent no samples itself. */
   unsent: boolean;
-  /** The server's samples. */
+  /** The server's. */
   samples: readonly UsageSample[];
 }
 
-/** A round that counts, with an outcome for every variant. */
 export interface KeptRound {
   round: number;
   outcomes: ReadonlyMap<string, VariantRound>;
 }
 
-/** Where k6 sends its samples: values of --out, and environment variables. */
+/** Values of --out, and environment variables. */
 export interface SampleOutput {
   out: readonly string[];
   env: Readonly<Record<string, string>>;
 }
 
-/**
- * Where a run's figures go besides its folder. A line that a method returns says why something was not stored, which must not cost a
- * round.
- */
+/** Where figures go besides the folder. A returned line says what was not stored, which must not cost a round. */
 export interface Sink {
-  /** Versions of its programs by name. */
+  /** By program. */
   versions: Readonly<Record<string, string>>;
-  /** How k6 sends its samples there, asked before each load; null if they must wait for the check after the load. */
+  /** Asked before each load; null if k6's samples must wait for the check after it. */
   k6Output(): Promise<SampleOutput | null>;
-  /** Checks that it has k6's samples of a load, writes missing ones again, and stores the samples of the server. */
+  /** Writes missing samples of k6 again, and stores the server's. */
   afterLoad(plan: Plan, load: LoadToStore): Promise<RoundIntegrity>;
-  /** Stores the result so far, at the run's begin, after each round that is kept, and at the end. */
+  /** Called at the run's begin, after each kept round, and at the end. */
   after(
     run: RunBase,
     result: Result,
@@ -372,30 +343,26 @@ export interface Sink {
   ): Promise<string | null>;
   /** Deletes a round that no longer counts. */
   forget(plan: Plan, round: number): Promise<string | null>;
-  /** Stores the result with the findings of features. */
+  /** Stores the findings of features. */
   found(run: RunBase, result: Result, kept: readonly KeptRound[]): Promise<string | null>;
-  /** Checks at the end of a run that all kept rounds are stored. Returns the result with the new counts, or the same if none changed. */
+  /** Checks at the end that all kept rounds are stored. Returns the result with changed counts, or the same. */
   settle(run: RunBase, result: Result, kept: readonly KeptRound[]): Promise<Result>;
-  /** May be called twice. */
   close(): Promise<void>;
 }
 
-/** A try at a round. */
 export interface Attempt {
-  /** Its number in folders and tags. */
+  /** Number in folders and tags. */
   round: number;
-  /** First answers by variant; the round adds its own. Absent: none is a first start. */
+  /** First answers by variant, to which the round adds; absent: none is a first start. */
   answers?: Map<string, Answer>;
-  /** Called before the load of servers that were started for the first time. */
+  /** Before the load of first starts. */
   onAnswers?(): void;
-  /** Servers of the only group, and enclosures, which were still cold in the last try. The round uses and ends them. */
+  /** Stages of the only group, still cold in the last try. The round uses and ends them. */
   open?: readonly Stage[];
-  /** See warmCosts; of the rounds so far. */
   warmCosts?: ReadonlyMap<string, number>;
-  /** For a load in steps: the rates found in earlier rounds, in requests/s by variant. */
+  /** Rates that steps found in earlier rounds, in requests/s by variant. */
   known?: ReadonlyMap<string, readonly number[]>;
-  /** Called after each step. */
   onStep?(steps: readonly RateStep[]): void;
-  /** Called about twice a second with the group's responses in the last second; null before the first. */
+  /** About twice a second, of the last second; null before the first. */
   onLoad(rps: number | null): void;
 }

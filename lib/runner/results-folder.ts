@@ -6,7 +6,7 @@ import { closeNewFiles, freeBytes, makeFolder, requireSpace } from '../files.ts'
 import { checkWritable, requireClosedToOthers } from '../writing.ts';
 import { UserError } from '../errors.ts';
 
-/** Makes the folder `out` if it is missing. Throws UserError if it cannot be written to or has too little space. */
+/** Makes it if missing. @throws UserError if it cannot be written to or has too little space */
 export async function checkResultsFolder(out: string, neededBytes: number): Promise<void> {
   try {
     makeFolder(out);
@@ -20,16 +20,13 @@ export async function checkResultsFolder(out: string, neededBytes: number): Prom
 }
 
 export interface RunFolder {
-  /**
-   * Path of the run's files. For root the path goes through an open descriptor. Otherwise the owner of a parent folder could
-   * replace the folder, and k6 would run a foreign script as root.
-   */
+  /** Goes through an open descriptor for root: else the owner of a parent could replace the folder, and k6 would run a foreign script as root. */
   path: string;
-  /** Its path as people know it. */
+  /** The path that people know. */
   name: string;
 }
 
-/** Makes the run's folder in `out`, and it and all files from now on this user's alone: they may have secrets. Throws UserError. */
+/** It and all files from now on are this user's alone: they may have secrets. @throws UserError */
 export async function createRunFolder(out: string, run: string): Promise<RunFolder> {
   const name = join(out, run);
   await mkdir(name, { mode: 0o700 }).catch((error: unknown) => {
@@ -42,29 +39,29 @@ export async function createRunFolder(out: string, run: string): Promise<RunFold
   const descriptor = openSync(name, constants.O_DIRECTORY | constants.O_NOFOLLOW);
   // Processes that bakeoff starts use it too.
   const path = `/proc/${process.pid}/fd/${descriptor}`;
-  // A folder of root's with something in it is not the one that was made.
+  // Another's would be no folder of root's, or have something in it.
   if (fstatSync(descriptor).uid !== 0 || readdirSync(path).length > 0)
     throw new UserError(`${name} was replaced by another user: name another folder with --out`);
   return { path, name };
 }
 
-/** Removes the folder of a run that has no result; if that fails, it stays. */
+/** If that fails, it stays. */
 export async function removeWithoutResult({ path, name }: RunFolder): Promise<void> {
   if (existsSync(join(path, 'result.json'))) return;
   try {
     for (const entry of readdirSync(path)) await rm(join(path, entry), { recursive: true });
     await rmdir(name);
   } catch {
-    // A folder that stays must not hide why the run ended.
+    // It must not hide why the run ended.
   }
 }
 
-/** The folder of a round, with a folder for each variant's server and each k6. */
+/** Makes a folder for each variant's server and each k6, too. */
 export function roundFolder(runFolder: string, round: number): string {
   return join(runFolder, `round-${round}`);
 }
 
-/** Why something cannot be written, by the kernel's code. */
+/** By the kernel's code. */
 export const writeReasons: Readonly<Record<string, string>> = {
   EACCES: 'you may not write there',
   EPERM: 'you may not write there',
@@ -79,10 +76,9 @@ export const writeReasons: Readonly<Record<string, string>> = {
   ENAMETOOLONG: 'its name is too long',
 };
 
-/** The files of another round need more. */
 const fullBelowBytes = 250e3;
 
-/** Like folderError. If the file system is full, the error says so, because each part fails with a different message. */
+/** Says so if the file system is full: each part fails with another message. */
 export async function explainFailure({ path, name }: RunFolder, error: unknown): Promise<unknown> {
   const isFull = (await freeBytes(path)) < fullBelowBytes;
   return folderError(name, isFull ? { code: 'ENOSPC' } : error, path);

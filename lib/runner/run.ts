@@ -1,4 +1,3 @@
-// The rounds of a run, and its result after each of them.
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { turnsDisagree } from '../analysis/continuous.ts';
@@ -40,12 +39,8 @@ import {
 import { warning } from '../report/warnings/run.ts';
 import { writeWhole } from '../writing.ts';
 
-/** Progress of a run. */
 export interface RunEvents {
-  /**
-   * `variants` are under load. `rps`: responses of the last second, null before the first; `comparisons`: of the earlier rounds;
-   * `secondsLeft`: estimated time to the next look at the verdicts, or to the end.
-   */
+  /** `rps` of the last second, null before; `comparisons` of earlier rounds; `secondsLeft` to the next look or the end. */
   load(what: {
     round: number;
     variants: readonly string[];
@@ -53,27 +48,25 @@ export interface RunEvents {
     comparisons: readonly Comparison[];
     secondsLeft: number;
   }): void;
-  /** The sides made a step. */
   stepped(what: { round: number; steps: readonly RateStep[] }): void;
-  /** A variant's part of a round has ended. */
   measured(what: { round: number; variant: string; outcome: VariantRound }): void;
-  /** A line about the course of the run, for the person. */
+  /** For the person. */
   say(line: string): void;
-  /** The run will take another time than was announced: a line with the reason. */
+  /** Why the run takes another time than was announced. */
   announce(line: string): void;
 }
 
-/** A server's own failure usually repeats; a disturbance from outside passes, often after some seconds. */
+/** A server's own failure repeats; a disturbance from outside passes. */
 const triesOfFailing = 2;
 const triesOfDisturbed = 5;
-/** After the first disturbance of a round; doubled each time. */
+/** Doubled after each disturbance of a round. */
 const firstPauseMs = 250;
 
-/** Whether a round has lost nothing, as it had no load. */
+/** It has lost nothing. */
 const isBeforeLoad = (failure: RoundFailure): boolean =>
   failure instanceof TurnsMeet && failure.isBeforeLoad;
 
-/** Where turns do not agree with continuous load: what a server has in store for a burst is used up by then. */
+/** Where turns do not agree with continuous load: uses up what a server has in store for a burst. */
 const apartWarmupSeconds = 5;
 
 export interface RunOutcome {
@@ -84,8 +77,8 @@ export interface RunOutcome {
 }
 
 /**
- * Runs rounds until the verdicts are decided, the last round is done, or the time is up, and writes result.json after each round. A
- * round that fails is dropped for all variants and repeated under a new number. Never throws.
+ * Runs rounds until the verdicts are decided, the last one is done, or the time is up, and writes result.json after each. A round that
+ * fails is dropped for all variants and repeated under a new number. Never throws.
  */
 export function runRounds(
   context: RunBase,
@@ -114,27 +107,27 @@ class Rounds {
   readonly #kept: KeptRound[] = [];
   readonly #dropped: DroppedRound[] = [];
   readonly #notes: Set<string>;
-  /** Variants whose log a note quotes. */
+  /** Whose log a note quotes. */
   readonly #quoted = new Set<string>();
   readonly #answers: FirstAnswers;
   #endedBy: string | undefined;
   #attempts = 0;
-  /** The plan's groups, with longer warm-ups and separated sides where needed. */
+  /** They have longer warm-ups and separated sides where needed. */
   #groups: readonly Group[];
-  /** Servers that were still cold in the last try at the next round, and go on in it. */
+  /** Still cold in the last try; they go on in the next. */
   #open: readonly Stage[] = [];
-  /** Failed tries at the next round. */
+  /** Tries at the next round. */
   #failures: RoundFailure[] = [];
   #slowestSeconds = 0;
   readonly #timeLeft: TimeLeft;
-  /** What the last round measured; empty before. */
+  /** What the last round measured. */
   #lastOutcomes: ReadonlyMap<string, VariantRound> = new Map();
-  /** Requests/s in the last try at a round. */
+  /** What the last try measured. */
   #lastRps: DroppedRound['rps'] = {};
   #comparisonsSoFar: readonly Comparison[] = [];
-  /** Steps in the present round. */
+  /** Steps of the present round. */
   #steps: RateStep[] = [];
-  /** Variants that the present round has measured. */
+  /** What the present round has measured. */
   #outcomes = new Map<string, VariantRound>();
 
   constructor(given: Given) {
@@ -167,7 +160,7 @@ class Rounds {
     } catch (error) {
       const ended = signal.aborted ? new Interrupted() : error;
       this.#endedBy = inOneLine(messageOf(ended));
-      // If this fails too, result.json has the last complete round, and the first error is reported.
+      // If this fails too, result.json has the last complete round.
       const result = await this.#save('partial', true).catch(() => this.#resultNow('partial'));
       return { result, kept: this.#kept, ended };
     }
@@ -182,7 +175,7 @@ class Rounds {
     }
   }
 
-  /** After a kept round: saves the result, if another round is to follow. */
+  /** Saves the result, if another round is to follow. */
   async #goesOnAfterRound(): Promise<boolean> {
     if (await this.#leavesTurns()) return true;
     if (this.#kept.length === this.#plan.rounds || this.#verdictsAreDecided()) return false;
@@ -194,7 +187,7 @@ class Rounds {
     return true;
   }
 
-  /** After a dropped round: waits for a while, longer after each disturbance, if there is time for another try. */
+  /** Waits, longer after each disturbance, if there is time for another try. */
   async #triesAgain(failure: RoundFailure): Promise<boolean> {
     const pauseMs =
       failure instanceof Disturbance ? firstPauseMs * 2 ** (this.#failures.length - 1) : 0;
@@ -252,7 +245,7 @@ class Rounds {
     return noted;
   }
 
-  /** Runs a round and keeps it, or returns why it was dropped. Throws after too many failures. */
+  /** Returns why the round was dropped. Throws after too many failures. */
   async #tryRound(): Promise<RoundFailure | undefined> {
     const place = this.#kept.length + 1;
     const roundBeganAtMs = performance.now();
@@ -300,9 +293,9 @@ class Rounds {
   async #lengthenWarmups({ warmupSeconds, message, open }: StillCold) {
     this.#groups = withWarmups(this.#groups, warmupSeconds);
     this.#open = open;
-    // The servers of another group are to be alone.
+    // Another group's must be alone.
     if (this.#groups.length > 1) await this.#stopOpen();
-    // Earlier rounds had the same warm-up, and may have been cold from begin to end.
+    // Earlier rounds may have been cold throughout.
     if (this.#kept.length < minimumRounds) await this.#dropKept(message);
   }
 
@@ -311,7 +304,7 @@ class Rounds {
     this.#open = [];
   }
 
-  /** @throws UserError, which ends the run, after too many failures of a round */
+  /** @throws UserError, which ends the run */
   #countFailure(failure: RoundFailure, place: number) {
     this.#failures.push(failure);
     const faults = this.#failures.filter((fault) => !(fault instanceof Disturbance));
@@ -323,7 +316,7 @@ class Rounds {
       );
   }
 
-  /** Loads every group once. @param place of the round among the kept ones, from 1, which decides the order */
+  /** @param place among the kept rounds, from 1, which decides the order */
   async #runRound(place: number, attempt: Omit<Attempt, 'onLoad'>) {
     this.#timeLeft.began(
       secondsPerRound({ ...this.#plan, groups: this.#groups }),
@@ -360,7 +353,7 @@ class Rounds {
     return (performance.now() - this.#beganAtMs) / 1000;
   }
 
-  /** Announces the time that the run will take, if it has changed by a quarter. @param place of the present round, from 1 */
+  /** If it has changed by a quarter. @param place of the present round, from 1 */
   #announceTime(place: number) {
     const [at, rounds] = [this.#elapsedSeconds(), roundsToLook(this.#plan, place)];
     const news = this.#timeLeft.newsOf(place - 1, rounds, at);
@@ -375,7 +368,7 @@ class Rounds {
     this.#events.announce(`${reason}: ${timeText(least as number, longest as number)}`);
   }
 
-  /** Requests/s by variant; none for loads in steps, whose rates differ. */
+  /** None for steps, whose rates differ. */
   #rpsOf(outcomes: ReadonlyMap<string, VariantRound>): DroppedRound['rps'] {
     if (this.#plan.stepped !== undefined) return {};
     return Object.fromEntries([...outcomes].map(([name, { phases }]) => [name, roundRps(phases)]));
@@ -398,7 +391,7 @@ class Rounds {
     );
   }
 
-  /** Whether there is no time for so many more rounds after a pause. There always is for the first round. */
+  /** There always is time for the first round. */
   #timeIsOver(pauseMs = 0, rounds = 1) {
     const neededSeconds = pauseMs / 1000 + rounds * this.#slowestSeconds;
     return (
@@ -407,12 +400,9 @@ class Rounds {
     );
   }
 
-  /**
-   * At a look: whether turns turn out not to agree with continuous load. Then the rounds so far no longer count, and the sides of that
-   * group are loaded one after the other.
-   */
+  /** If turns do not agree with continuous load, their rounds no longer count, and the group's sides are loaded one after the other. */
   async #leavesTurns(): Promise<boolean> {
-    // There, both depend on which threads meet on which core, more than on each other.
+    // Both then depend on which threads meet on which core.
     if (sharesCores(this.#plan.cores)) return false;
     if (
       this.#kept.length < minimumRounds ||
@@ -445,7 +435,7 @@ class Rounds {
     return false;
   }
 
-  /** From now on loads these variants one after the other. Rounds in turns no longer count. */
+  /** Loads them one after the other. Rounds in turns no longer count. */
   async #loadAlone(variants: ReadonlySet<string>, why: string) {
     this.#groups = apart(this.#groups, variants);
     await this.#dropKept(why);
@@ -465,7 +455,7 @@ class Rounds {
     const { comparisons } = this.#resultNow('partial');
     const open = unsettled(comparisons, this.#plan.precision).map(({ variant }) => variant);
     const isJudged = comparisons.some(({ verdict }) => verdict !== 'none');
-    // Without a verdict a usual run still measures all its rounds.
+    // Without a verdict a usual run still makes all rounds.
     if (open.length === 0) return isJudged || this.#plan.precision !== undefined;
     const names = [...new Set(open)];
     if (this.#plan.precision !== undefined && !this.#timeIsOver())

@@ -8,41 +8,39 @@ import type { Load } from '../scenario/load.ts';
 import type { RemoteSample, StartedServer } from '../servers/index.ts';
 import type { ServerSample, TreeUsage } from '../servers/usage.ts';
 
-/** A sample takes up to 0.5 ms of the generator's core per server. Requests wait meanwhile: less than 1 % may. */
+/** A sample takes up to 0.5 ms of the generator's core per server, in which requests wait: at most 1 %. */
 const intervalMsPerServer = 100;
 const longestIntervalMs = 1000;
 
-/** Readings that are the same for all sides; CPU seconds are sums since some start. */
+/** Equal for all sides; CPU seconds are sums since some start. */
 interface SharedUse {
-  /** k6, this process, and an enclosure's own programs on the generator's cores. */
+  /** k6, this process, and an enclosure's programs on the generator's cores. */
   generatorCpuSeconds: number;
-  /** An enclosure's own programs on the server's cores; 0 on loopback. */
+  /** An enclosure's programs on the server's cores; 0 on loopback. */
   enclosureCpuSeconds: number;
-  /** The servers' backends on the server's cores; null if unknown, 0 without backends. */
+  /** On the server's cores; null if unknown, 0 without backends. */
   upstreamCpuSeconds: number | null;
-  /** See ThrottlingWatch.read. */
   throttledMs: number;
   machine: MachineReading;
 }
 
-/** A sample of a side's server at an instant of the monotonic clock. */
+/** A sample of a side's server, on the monotonic clock. */
 export interface UsageSample extends SharedUse, TreeUsage {
   atMs: number;
-  /** The wall clock minus the monotonic clock. */
   wallAheadMs: number;
-  /** CPU seconds of all servers of the group. */
+  /** Sum over the group. */
   serversCpuSeconds: number;
 }
 
 export type UsageSampler = ReturnType<typeof sampleUsage>;
 
-/** Functions that read the present use; none throws. */
+/** They never throw. */
 export interface UsageReaders {
   servers: readonly StartedServer['usage'][];
   shared(): SharedUse;
 }
 
-/** Samples 1 to 10 times a second from now on. */
+/** 1 to 10 times a second from now on. */
 export function sampleUsage({ servers, shared }: UsageReaders) {
   const samples = servers.map((): UsageSample[] => []);
   const take = () => {
@@ -58,9 +56,9 @@ export function sampleUsage({ servers, shared }: UsageReaders) {
     Math.min(longestIntervalMs, intervalMsPerServer * servers.length),
   );
   return {
-    /** The samples so far, of the server at that place. */
+    /** So far, of the server at that place. */
     samplesOf: (place: number) => samples[place] as UsageSample[],
-    /** Takes a last sample and ends. */
+    /** Takes a last sample. */
     stop() {
       clearInterval(timer);
       take();
@@ -68,10 +66,7 @@ export function sampleUsage({ servers, shared }: UsageReaders) {
   };
 }
 
-/**
- * Adds to a side's samples those of the servers' machine, at the same instants. The generator's cores stay this machine's.
- * @param there samples of all servers of the group; `place` is the side's
- */
+/** Joins a side's samples with those of the servers' machine. The generator's cores stay this machine's. @param there of the whole group @param place the side's */
 export function withServer(
   samples: readonly UsageSample[],
   there: readonly (readonly RemoteSample[] | undefined)[],
@@ -114,16 +109,12 @@ const coreParts = ['processes', 'interrupts', 'steal', 'idle'] as const;
 
 export type UsageWindow = ReturnType<typeof windowOf>;
 
-/** A phase's window on the monotonic clock. `idleBefore`: there is no warm-up. */
+/** `idleBefore`: there is no warm-up. */
 export function windowOf({ monotonicMs: [fromMs, toMs] }: LoadResult, { warmupSeconds }: Load) {
   return { fromMs, toMs, idleBefore: warmupSeconds === 0 };
 }
 
-/**
- * Returns a server's CPU seconds within a window, and its highest memory. The window begins at the sample before it if the server was
- * idle, else between two samples, and ends at the sample behind it, since the load ends there.
- * @param samples in order of time, around the window
- */
+/** CPU seconds and highest memory, from the sample before the window (if the server was idle, else between two) to that behind it. @param samples around it */
 export function usageBetween(
   samples: readonly ServerSample[],
   { fromMs, toMs, idleBefore }: UsageWindow,
@@ -142,7 +133,7 @@ export function usageBetween(
 const cpuOf = ({ cpuSeconds }: Pick<ServerSample, 'cpuSeconds'>): number => cpuSeconds;
 export const waitOf = ({ waitedSeconds }: TreeUsage): number => waitedSeconds;
 
-/** Interpolates a figure between the samples around an instant; outside of the samples it is constant. */
+/** Interpolates; constant outside of the samples. */
 export function valueAt<S extends { atMs: number }>(
   samples: readonly S[],
   atMs: number,
@@ -156,23 +147,20 @@ export function valueAt<S extends { atMs: number }>(
   return of(before) + perMs * (atMs - before.atMs);
 }
 
-/** Error of the kernel's ticks, as a share of the time. */
 const tickError = 0.02;
 
 export interface NoiseCores {
-  /** Numbers of cores. */
   server: number;
   generator: number;
   /** Both sides use the same cores. */
   shared: boolean;
-  /** See interruptsApart. */
   interruptsApart: boolean | undefined;
   hasUpstreams: boolean;
 }
 
 /**
- * Returns the CPU seconds of others on some cores. The kernel may count interrupts in the interrupted process's time, and so in ours;
- * if unknown, the lower figure counts. @param ours CPU seconds of bakeoff and its servers there. @param coreSeconds the cores' time
+ * CPU seconds of others on some cores. Interrupts may count as the interrupted process's, and so as ours; if unknown, the lower figure
+ * counts. @param ours of bakeoff and its servers there @param coreSeconds the cores' time
  */
 export function othersOn(
   { processes, interrupts }: Pick<CoreSeconds, 'processes' | 'interrupts'>,
@@ -185,7 +173,7 @@ export function othersOn(
   return isApart ? others : others + interrupts;
 }
 
-/** Returns the noise within a window; null if the kernel does not count it. @param samples in order of time, not empty */
+/** null if the kernel does not count. @param samples in order, not empty */
 export function noiseBetween(
   samples: readonly UsageSample[],
   { fromMs, toMs }: Pick<UsageWindow, 'fromMs' | 'toMs'>,
@@ -230,15 +218,11 @@ export function noiseBetween(
   };
 }
 
-/** Spans begin at so many places of each other's length. */
 const beginsPerSpan = 8;
-/** In a pause a server uses less than this part of its usual CPU time, also if the span is not quite that of the pause. */
+/** A pausing server uses less of its usual CPU time, even if the span is not quite the pause's. */
 const atRest = 0.25;
 
-/**
- * Returns the greatest share (0 to 1) of the cores that a server can use which the host or others took from it in a span of the window.
- * Others took no more than the server's tasks waited for: a server that waits for something else leaves them its cores.
- */
+/** The greatest share of a server's usable cores that others took in such a span; no more than its tasks waited for: it may leave them its cores. */
 export function mostTaken(
   spanMs: number,
   samples: readonly UsageSample[],
@@ -267,7 +251,7 @@ export function mostTaken(
   return most;
 }
 
-/** The first and last clock rate within the window: outside of it an idle server's cores may be slow. */
+/** First and last within the window: outside an idle server's cores may be slow. */
 function clocks(samples: readonly UsageSample[], fromMs: number, toMs: number): Noise['serverMhz'] {
   const known = samples.flatMap(({ atMs, machine }) =>
     typeof machine.serverMhz === 'number' ? [{ atMs, mhz: machine.serverMhz }] : [],

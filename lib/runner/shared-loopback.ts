@@ -5,7 +5,7 @@ import { isOnLoopback, portOf } from '../servers/strangers.ts';
 import { TurnsMeet } from './failures.ts';
 import type { Stage } from './plan.ts';
 
-/** Whether a side's server is on the machine's loopback, and not in a network of its own or on another machine. */
+/** Not in a network of its own, nor on another machine. */
 export function sharesLoopback({
   enclosure,
   server,
@@ -14,9 +14,8 @@ export function sharesLoopback({
 }
 
 /**
- * Requires of sides in turns that none has the server of another as a backend. A proxy keeps connections to its backend open, so in turns
- * a load that its code makes on the other side would look the same.
- * @throws TurnsMeet
+ * Requires that no side's server is another's backend: a proxy keeps connections to it, so a load of its code on the other side would look
+ * the same. @throws TurnsMeet
  */
 export function requireOtherBackends(
   stages: readonly Pick<Stage, 'planned' | 'enclosure' | 'server'>[],

@@ -5,17 +5,14 @@ import type { ToolName } from '../setup/tools.ts';
 import { writeWhole } from '../writing.ts';
 import type { KeptRound, RunBase, Sink } from './plan.ts';
 
-/** A sink that the flags ask for. */
 export interface PlannedSink {
-  /** Programs that it needs on this machine. */
+  /** That this machine must have. */
   tools: readonly ToolName[];
-  /** Throws UserError if its folder has no space for so many bytes. */
+  /** Throws UserError without space for so many bytes. */
   requireSpace(bytes: number): Promise<void>;
   /**
-   * Opens it.
    * @param tools paths of its programs @param cpus cores for them
-   * @param folder for data of its own, instead of the data of all runs; it must then start at once
-   * @throws UserError, or the signal's reason
+   * @param folder for data of its own, instead of all runs'; it must then start at once @throws UserError, or the signal's reason
    */
   open(asked: {
     tools: Partial<Record<ToolName, string>>;
@@ -25,7 +22,7 @@ export interface PlannedSink {
   }): Promise<Sink>;
 }
 
-/** Lets the run's sink check at the end what it holds. Returns the result with its counts, as result.json then has it. */
+/** Lets the sink check what it holds. The result has its counts. */
 export async function settleSink(
   run: RunBase,
   { result, kept }: { result: Result; kept: readonly KeptRound[] },

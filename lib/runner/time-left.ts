@@ -1,27 +1,26 @@
-// How long a run will still take: first by its plan, then by the rounds that it has had.
+// How long a run will still take: by its plan, then by its rounds.
 import { duration, enumeration } from '../format.ts';
 import { median } from '../analysis/statistics.ts';
 import type { PlannedVariant, VariantRound } from './plan.ts';
 
-/** A time that was announced is announced again once it changes by a quarter, and by so many seconds that somebody waits, with as many left. */
+/** Announced again are changes by a quarter, and by so many seconds, with as many left. */
 const matters = { ratio: 1.25, seconds: 5 };
 
-/** A round that takes longer than expected is expected to take this multiple of the time that it has taken by then: a little more, then much. */
+/** A late round is expected to take this multiple of its time so far: a little more, then much. */
 const overrun = { first: 1.2, later: 2 };
 
-/** Rounds of late say more than all: servers get warm, other programs end. */
+/** They say more than all: servers get warm, other programs end. */
 const recentRounds = 3;
 
-/** All times are seconds since the run began. */
+/** All times are seconds of the run. */
 export class TimeLeft {
   readonly #mostSeconds: number;
-  /** The time that rounds took, kept or not, and the planned one. */
+  /** Rounds' times, kept or not, and as planned. */
   readonly #took: { seconds: number; plannedSeconds: number }[] = [];
-  /** The present round. */
   #round: { beganAt: number; plannedSeconds: number; expectedSeconds: number; isLate: boolean };
   #announced: { at: number; kept: number; secondsPerRound: number };
 
-  /** @param secondsPerRound that were announced before the run @param mostSeconds --max-time */
+  /** @param secondsPerRound as announced @param mostSeconds --max-time */
   constructor(secondsPerRound: number, mostSeconds = Infinity) {
     this.#mostSeconds = mostSeconds;
     this.#round = {
@@ -33,21 +32,17 @@ export class TimeLeft {
     this.#announced = { at: 0, kept: 0, secondsPerRound };
   }
 
-  /** A round begins. */
   began(plannedSeconds: number, at: number): void {
     const expectedSeconds = this.#expected(plannedSeconds);
     this.#round = { beganAt: at, plannedSeconds, expectedSeconds, isLate: false };
   }
 
-  /** The present round has ended. */
   ended(at: number): void {
     const { beganAt, plannedSeconds } = this.#round;
     this.#took.push({ seconds: at - beganAt, plannedSeconds });
   }
 
-  /**
-   * Returns the seconds until so many rounds are done, the present one included. They are never 0, however long that one takes.
-   */
+  /** Seconds until so many rounds are done, the present one included; never 0. */
   left(rounds: number, at: number): number {
     const inRound = at - this.#round.beganAt;
     if (inRound >= this.#round.expectedSeconds) {
@@ -60,10 +55,7 @@ export class TimeLeft {
     return Math.min(present + (rounds - 1) * later, Math.max(present, this.#mostSeconds - at));
   }
 
-  /**
-   * Returns how the end differs from the announced one if it must be announced again, which it then is; else undefined.
-   * @param kept rounds that count @param rounds as in left
-   */
+  /** How the end differs, if it must be announced again, which it then is. @param kept rounds that count @param rounds as in left */
   newsOf(kept: number, rounds: number, at: number): 'later' | 'earlier' | undefined {
     const left = this.left(rounds, at);
     const announced = this.#announced;
@@ -75,7 +67,7 @@ export class TimeLeft {
     return now > before ? 'later' : 'earlier';
   }
 
-  /** What a round takes that is planned so: as long as the last ones, or as planned if more is planned by now. */
+  /** As the last ones, or as planned if more is planned by now. */
   #expected(plannedSeconds: number): number {
     const last = this.#took.slice(-recentRounds);
     if (last.length === 0) return plannedSeconds;
@@ -85,12 +77,12 @@ export class TimeLeft {
   }
 }
 
-/** A warm-up so many times as long as planned went on because the server got faster. */
+/** So many times as planned: the server got faster. */
 const longWarmUp = 1.5;
-/** Answers that take so long, in milliseconds, make turns long. */
+/** From so many milliseconds answers make turns long. */
 const longAnswerMs = 10;
 
-/** Says why rounds take longer than announced. @param outcomes of the last round, by variant; none: it is the first */
+/** Why rounds take longer than announced. @param outcomes of the last round, by variant; none: it is the first */
 export function reasonOfTime(
   sides: readonly PlannedVariant[],
   outcomes: ReadonlyMap<string, Pick<VariantRound, 'phases'>>,
@@ -118,7 +110,7 @@ export function reasonOfTime(
   return 'rounds take longer than planned';
 }
 
-/** "about 40 s to 2 min more", or with one time if both are the same. */
+/** "about 40 s to 2 min more"; one time if both are alike. */
 export function timeText(seconds: number, mostSeconds: number): string {
   const [least, most] = [duration(seconds), duration(mostSeconds)];
   return `about ${least === most ? least : `${least} to ${most}`} more`;

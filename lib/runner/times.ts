@@ -1,4 +1,4 @@
-// How long loads, groups, rounds and runs will take, and when the verdicts are looked at.
+// How long loads, groups, rounds and runs take, and when verdicts are looked at.
 import type { Look } from '../analysis/looks.ts';
 import { total } from '../analysis/statistics.ts';
 import type { Load } from '../scenario/load.ts';
@@ -8,17 +8,17 @@ import type { PlannedEnclosure } from './enclosure.ts';
 import type { Group, PlanDraft, PlannedVariant } from './plan.ts';
 import { mostExtraWarmupSeconds } from './warmups.ts';
 
-/** Assumed figures of a server core and a generator core, for loads that nobody has measured yet. */
+/** A server core's and a generator core's, until measured. */
 const assumed = { rps: 20_000, rpsWithoutKeepAlive: 10_000, bytesPerSecond: 500e6 };
-/** Start and end of k6 and the check of stored samples, per group. Seen on 2 cores: 0.3 to 1 s. */
+/** k6's start and end and the check of samples, per group: 0.3 to 1 s on 2 cores. */
 const overheadSeconds = 0.5;
-/** Start and end of a server, beside others. */
+/** A server's start and end, beside others. */
 const serverSeconds = 0.1;
 
-/** Seconds of a side's pages one at a time, after each phase: enough for 20 answers of a page in 1,000. */
+/** A side's pages, one at a time, have 20 answers of a page in 1,000. */
 export const secondsAlone = 0.7;
 
-/** Estimates the seconds of a load phase with its warm-up. @param enclosure undefined on loopback */
+/** Includes the warm-up. @param enclosure undefined on loopback */
 export function expectedSeconds(
   load: Load,
   page: Pick<Page, 'bodyBytes'>,
@@ -36,12 +36,12 @@ export function expectedSeconds(
   return warmupSeconds + load.requests * secondsPerRequest;
 }
 
-/** Latencies that turns add (xk6-loadgen/README.md): lone requests and the drain of the warm-up; a ramp and a drain for each turn. */
+/** Latencies that turns add (xk6-loadgen/README.md): lone requests and the warm-up's drain; a ramp and a drain per turn. */
 const addedAnswers = { once: 4, perTurn: 3.5 };
-/** The length of a turn in latencies, and its least seconds: 16, in a short window a quarter of that, but 4. */
+/** In latencies: 16, in a short window a quarter of that, at least 4; and its least seconds. */
 const turnLength = { answers: 16, fewestAnswers: 4, windows: 1 / 4, leastSeconds: 0.02 };
 
-/** Estimates the seconds that ramps and drains of turns take at a server that waits so long for each answer. */
+/** Ramps and drains at a server that waits so long for each answer. */
 function edgeSeconds({ durationSeconds }: Load, answerSeconds: number): number {
   if (durationSeconds === undefined) return 0;
   const { answers, fewestAnswers, windows, leastSeconds } = turnLength;
@@ -54,7 +54,6 @@ function edgeSeconds({ durationSeconds }: Load, answerSeconds: number): number {
   return answerSeconds * (addedAnswers.once + addedAnswers.perTurn * turns);
 }
 
-/** Estimates the seconds of a group in a round. */
 export function secondsPerGroup(
   { scenario, stepped, answerSeconds, cores: { generators } }: PlanDraft,
   { sides }: Group,
@@ -74,17 +73,15 @@ export function secondsPerGroup(
   return (count - 1) * pauseSeconds + overhead + total(sides, secondsOf);
 }
 
-/** Estimates the seconds of a round. */
 export function secondsPerRound(plan: PlanDraft): number {
   return total(plan.groups, (group) => secondsPerGroup(plan, group));
 }
 
-/** Estimates the seconds of so many rounds, by default of the most that the run may have. */
+/** Counts the most rounds by default. */
 export function estimatedSeconds(plan: PlanDraft, rounds = expectedRounds(plan).most): number {
   return rounds * secondsPerRound(plan);
 }
 
-/** Estimates the fewest and the most rounds of a run. */
 export function expectedRounds(plan: PlanDraft) {
   const { maxTimeSeconds = Infinity } = plan;
   const inTime = Math.max(1, Math.floor(maxTimeSeconds / secondsPerRound(plan)));
@@ -92,12 +89,12 @@ export function expectedRounds(plan: PlanDraft) {
   return { fewest: Math.min(rounds, inTime), most: Math.min(plan.rounds, inTime) };
 }
 
-/** Returns the rounds after which the verdicts are looked at next. @param place of the present round, from 1 */
+/** @param place of the present round, from 1 */
 export function nextLook({ looks, rounds }: PlanDraft, place: number): number {
   return looks.find((look) => look.rounds >= place)?.rounds ?? rounds;
 }
 
-/** Returns the number of rounds to the next look at the verdicts, or to the end. @param place of the present round, from 1 */
+/** Or to the end. @param place as above */
 export function roundsToLook(plan: PlanDraft, place: number): number {
   return Math.max(1, Math.min(nextLook(plan, place), expectedRounds(plan).most) - place + 1);
 }

@@ -12,26 +12,20 @@ import { whileObserved, type Observed, type Observer } from './observers/observe
 import { RoundFailure } from './failures.ts';
 import type { Attempt, Group, RunContext, Stage } from './plan.ts';
 
-/** What was measured and observed of a side. */
 export interface Measurement extends Observed {
-  /** Outcomes of all sides, by phase. */
+  /** All sides', by phase. */
   outcomes: readonly PhaseOutcome[];
-  /** The side's results by phase. */
+  /** The side's, by phase. */
   results: LoadResult[];
   recordFile: string;
-  /** k6 sent them nowhere: only its record has the samples. */
+  /** Only k6's record has the samples. */
   unsent: boolean;
 }
 
-/** Time for k6 to flush its outputs after TERM: a database may be slow. */
+/** k6 flushes outputs after TERM: a database may be slow. */
 const k6GraceMs = 10_000;
 
-/**
- * Loads the stages of a group and returns the measurement of each side.
- * @param folder for k6's files
- * @param more observers of this load, beside those of each
- * @throws RoundFailure if the load or an enclosure failed, Interrupted after a signal
- */
+/** @param folder for k6's files @param more observers @throws RoundFailure if the load or an enclosure failed, Interrupted after a signal */
 export async function underLoad(
   context: RunContext,
   group: Group,
@@ -82,7 +76,7 @@ function planOfLoad(
   return loadPlanFor(plan, { ...group, sides }, round, targets, known);
 }
 
-/** Adds to a failed load which accept queues overflowed: the failure is often their consequence. */
+/** A failure is often the consequence of overflowed accept queues. */
 function withOverflows(
   failure: unknown,
   stages: readonly Stage[],
@@ -97,7 +91,7 @@ function withOverflows(
   return texts.length === 0 ? failure : new RoundFailure([failure.message, ...texts].join('; '));
 }
 
-/** Requests/s of a thread: at 60 µs between requests it stops sleeping (awakeBefore in xk6-loadgen/engine). */
+/** A thread's: at 60 µs between requests it stops sleeping (awakeBefore in xk6-loadgen/engine). */
 const mostWhereThreadsSleep = 10_000;
 
 async function startLoad(
@@ -105,8 +99,8 @@ async function startLoad(
   stages: readonly Stage[],
   options: Pick<K6Options, 'folder' | 'loadPlan' | 'output'>,
 ): Promise<RunningK6> {
-  // k6 goes before the runner and a database on its cores, so that requests leave in time; not before a server or backend that may
-  // be on the same cores, and not if its threads never sleep, or may not at the rates of its steps.
+  // k6 goes before the runner and a database, so that requests leave in time; not before servers or backends on its cores, nor if its
+  // threads do not, or may not, sleep.
   const goesFirst =
     options.loadPlan.steps === undefined &&
     !sharesCores(cores) &&

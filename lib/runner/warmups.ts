@@ -1,4 +1,4 @@
-// The lengths of warm-ups where a round's differ from those of the plan. The method: docs/verdicts.md.
+// Warm-ups that differ from the plan's. The method: docs/verdicts.md.
 import { coldCosts } from '../analysis/continuous.ts';
 import { hasPaused, serverCpuSecondsPerResponse } from '../analysis/phases.ts';
 import { median, total } from '../analysis/statistics.ts';
@@ -10,20 +10,20 @@ import { isConfigured } from '../scenario/variants.ts';
 import type { RunningServer } from '../servers/index.ts';
 import { drawnBy, type Group, type KeptRound, type PlannedVariant, type Stage } from './plan.ts';
 
-/** A server that waits and used fewer cores had time left: what a response cost decided nothing. As in xk6-loadgen/engine/warmup.go. */
+/** A server that waits and used fewer cores had time left: costs decided nothing. As in xk6-loadgen/engine/warmup.go. */
 const coresAtLimit = 0.5;
 
-/** Longer pauses between a server's stalls would take too long to wait for. */
+/** Longer pauses between stalls are not waited for. */
 const longestExtraSeconds = 2;
 
-/** What earlier rounds of the run have shown. */
+/** What earlier rounds have shown. */
 interface Seen {
   kept: readonly KeptRound[];
-  /** Requests/s of all sides in the last try at a round. */
+  /** All sides' in the last try. */
   rps: Readonly<Record<string, number>>;
 }
 
-/** The groups of a round, with its warm-ups. @param seed of the round */
+/** @param seed of the round */
 export function withRoundsWarmups(groups: readonly Group[], seen: Seen, seed: string): Group[] {
   const pausing = pausingIn(seen.kept);
   return groups.map((planned) => {
@@ -33,27 +33,22 @@ export function withRoundsWarmups(groups: readonly Group[], seen: Seen, seed: st
   });
 }
 
-/**
- * The load of a server that has started: that of a config without backends answers the first requests as fast as later ones, so its warm-up
- * does not go on. Only noise would make it seem to get faster.
- */
+/** A server whose config has no backends is as fast from the first request on: only noise would make its warm-up go on. */
 export function warmAtOnce(load: Load, spec: ServerSpec, { upstreams }: RunningServer): Load {
   const isCold = !isConfigured(spec) || upstreams.length > 0;
   if (isCold || load.warmupLimitSeconds === undefined) return load;
   return { ...load, warmupLimitSeconds: 0 };
 }
 
-/** How much longer the warm-up of a load that is alone may be: not at all at a rate, and where the user or the load names its length. */
+/** None at a rate, and where the user or the load names its length. */
 export function mostExtraWarmupSeconds(load: Load): number {
   const isNamed = load.warmupLimitSeconds === undefined;
   return isNamed || isAtRate(load) ? 0 : Math.min(load.durationSeconds ?? 0, longestExtraSeconds);
 }
 
 /**
- * The group of a round: a load that is alone has a warm-up that is longer by a random time, and in turns so has one whose server pauses.
- * A server that stalls at regular times from its first request on would otherwise do so at the same places of the window, and as often,
- * in each round.
- * @param pausing variants whose servers paused in earlier rounds
+ * A load that is alone, or whose server pauses, warms up longer by a random time: stalls at regular times from the first request on would
+ * otherwise come at the same places of the window in each round. @param pausing variants whose servers paused in earlier rounds
  */
 export function withRandomWarmup(group: Group, pausing: ReadonlySet<string>, seed: string): Group {
   const isAlone = group.sides.length === 1;
@@ -67,8 +62,8 @@ export function withRandomWarmup(group: Group, pausing: ReadonlySet<string>, see
 }
 
 /**
- * The group of a round: its sides warm up together if in the last round all of them waited for something else than the CPU, and all together
- * used less than half a core of the servers' and of the generator's. @param last outcomes of that round; undefined before
+ * Sides warm up together if in the last round all waited for something else than the CPU, and together used less than half a core of the
+ * servers' and of the generator's.
  */
 export function withSharedWarmup(group: Group, last: KeptRound['outcomes'] | undefined): Group {
   const phases = group.sides.flatMap(({ variant }) => last?.get(variant.name)?.phases[0] ?? []);
@@ -83,15 +78,12 @@ export function withSharedWarmup(group: Group, last: KeptRound['outcomes'] | und
 }
 
 /**
- * How much faster a server may still get when its warm-up ends, as a part of the smallest difference from another side, in logarithms. An
- * interval may be twice as wide (exactPart in lib/analysis/verdict.ts).
+ * How much faster a server may still get, as a part of the smallest difference from another side, in logarithms. An interval may be twice
+ * as wide (exactPart in lib/analysis/verdict.ts).
  */
 const gainPart = 0.05;
 
-/**
- * The group of a round: where sides differ much, their warm-ups may end while they still get a little faster. The engine tolerates 3 % anyway.
- * @param rps requests/s of all sides in the last try at a round; of fewer: not known
- */
+/** Where sides differ much, warm-ups end earlier. The engine tolerates 3 % anyway. @param rps of all sides in the last try; of fewer: unknown */
 export function withCoarseWarmup(group: Group, rps: Readonly<Record<string, number>>): Group {
   const logs = Object.values(rps)
     .map(Math.log)
@@ -105,8 +97,8 @@ export function withCoarseWarmup(group: Group, rps: Readonly<Record<string, numb
 }
 
 /**
- * The group of a round: a server that took long to get warm in each round so far has half of the shortest of these warm-ups before anything
- * is judged. Interpreted code is as slow for a while, before a compiler begins, and seems to be warm.
+ * A server that took long to warm up in each round has half of the shortest of these warm-ups before anything is judged: interpreted code
+ * is as slow for a while, before a compiler begins, and seems warm.
  */
 export function withKnownWarmup(group: Group, kept: readonly KeptRound[]): Group {
   const sides = group.sides.map((side) => {
@@ -120,7 +112,7 @@ export function withKnownWarmup(group: Group, kept: readonly KeptRound[]): Group
   return { ...group, sides };
 }
 
-/** The variants whose server paused for so long in a round that it matters how often it does. */
+/** Whose server paused so long that it matters how often. */
 export function pausingIn(rounds: readonly Pick<KeptRound, 'outcomes'>[]): Set<string> {
   const pausing = new Set<string>();
   for (const { outcomes } of rounds)
@@ -128,16 +120,15 @@ export function pausingIn(rounds: readonly Pick<KeptRound, 'outcomes'>[]): Set<s
   return pausing;
 }
 
-/** The warm-up that follows one after which the server was still cold. */
 const timesLonger = 4;
 /**
- * Rounds whose warm-ups ended at most so far above what their windows cost were warm. A window that costs no more than that is as warm, and
- * the end of its warm-up was disturbed: on a noisy machine it is 0.8 to 1.3 times the window, of a server that is warm.
+ * Rounds whose warm-ups cost at most so much more than their windows were warm. A disturbed end is 0.8 to 1.3 times the window of a warm
+ * server.
  */
 const asWarm = 1.1;
 const fewestWarmRounds = 2;
 
-/** What a response of each variant has cost in the windows of the rounds so far, in microseconds of CPU time, where they surely were warm. */
+/** CPU time of a response by variant, in microseconds, in windows that surely were warm. */
 export function warmCosts(kept: readonly KeptRound[]): Map<string, number> {
   const costs = new Map<string, number>();
   if (kept.length < fewestWarmRounds) return costs;
@@ -151,8 +142,8 @@ export function warmCosts(kept: readonly KeptRound[]): Map<string, number> {
 }
 
 /**
- * Returns the next warm-up of a server at its limit that still got faster after its warm-up, if its length is the engine's to choose and it
- * can be longer; else undefined. @param phases of a round @param warmCost see warmCosts @param servedSeconds of load before these
+ * The next warm-up of a server at its limit that still got faster, if its length is the engine's to choose and can grow.
+ * @param phases of a round @param warmCost see warmCosts @param servedSeconds of load before these
  * @returns seconds: the next length; before, after: CPU time per response in microseconds at the warm-up's end and in the window
  */
 export function longerWarmup(
@@ -168,14 +159,14 @@ export function longerWarmup(
   if (costs === undefined || hadSeconds >= most) return undefined;
   if (warmCost !== undefined) {
     const ratio = costs.after / warmCost;
-    // One that costs far less shows that those were cold.
+    // If it costs far less, those were cold.
     if (ratio <= asWarm && ratio >= 1 / asWarm) return undefined;
   }
   if (phases[0]?.turns?.waits === true && rps * costs.before < 1e6 * coresAtLimit) return undefined;
   return { ...costs, hadSeconds, seconds: Math.min(most, timesLonger * hadSeconds) };
 }
 
-/** The stages of servers that have had a part of their new warm-up in an earlier try. @param group with the new warm-ups */
+/** Subtracts the part of the new warm-up that they had. @param group with the new warm-ups */
 export function goingOn(stages: readonly Stage[], { sides }: Group): Stage[] {
   return stages.map((stage, side) => {
     const { load } = sides[side] as PlannedVariant;
@@ -187,7 +178,7 @@ export function goingOn(stages: readonly Stage[], { sides }: Group): Stage[] {
   });
 }
 
-/** Returns the groups with these warm-ups, in seconds by variant. */
+/** @param seconds by variant */
 export function withWarmups(
   groups: readonly Group[],
   warmupSeconds: ReadonlyMap<string, number>,

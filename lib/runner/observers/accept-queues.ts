@@ -1,4 +1,4 @@
-// How often each server's accept queue overflowed in a load.
+// Counts overflows of each server's accept queue.
 import { watchAcceptQueue } from '../../servers/accept-queue.ts';
 import type { Observer } from './observer.ts';
 

@@ -1,4 +1,4 @@
-// Whether each server has connections of its own, by which it may wait for a backend.
+// Whether a server has connections of its own, by which it may wait for a backend.
 import { connectsOut } from '../../servers/ports.ts';
 import { isWatched } from '../../servers/index.ts';
 import type { Observer } from './observer.ts';

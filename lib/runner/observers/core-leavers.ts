@@ -1,4 +1,4 @@
-// Servers that may run on other cores than the servers', since they have set the affinity of their threads themselves.
+// Servers whose threads' affinity, which they set themselves, reaches beyond the servers' cores.
 import { namesIn, textOf } from '../../files.ts';
 import { lookAtRandom } from '../../random.ts';
 import { parseCpuList } from '../../machine/processors.ts';
@@ -6,9 +6,9 @@ import { present } from '../../present.ts';
 import { isWatched, type RunningServer } from '../../servers/index.ts';
 import type { Observer } from './observer.ts';
 
-/** There is one more at the end. */
+/** And one at the end. */
 const looks = { everyMs: 500, mostUsed: 0.01 };
-/** Threads that a look reads, so that a side with thousands of them is not looked at less often. */
+/** Read in a look, so that thousands of threads do not slow it. */
 const mostThreads = { ofProcess: 30, ofServer: 150 };
 
 export const coreLeavers: Observer = {
@@ -33,11 +33,11 @@ export const coreLeavers: Observer = {
   },
 };
 
-/** The cores on which threads of the server may run; none of a server whose processes are not known here. */
+/** None if its processes are not known here. */
 function cpusOf(server: RunningServer): number[] {
   if (!isWatched(server)) return [];
   const ofProcesses = atRandom(server.processes(), mostThreads.ofServer).map(threadsOf);
-  // One of each process first: helpers with many threads hide no other process.
+  // One of each process comes first: threads of a helper must not hide another process.
   const places = Array.from({ length: mostThreads.ofProcess }, (_, place) => place);
   const tasks = places.flatMap((place) => ofProcesses.flatMap((threads) => threads[place] ?? []));
   const lists = tasks
@@ -51,7 +51,7 @@ function threadsOf(pid: string): string[] {
   return atRandom(namesIn(folder), mostThreads.ofProcess).map((task) => `${folder}/${task}`);
 }
 
-/** Up to so many of the names, in an order that nobody can foresee. */
+/** In an order that nobody can foresee. */
 function atRandom(names: readonly string[], most: number): string[] {
   const keyed = names.map((name) => ({ name, key: Math.random() }));
   return keyed

@@ -1,4 +1,4 @@
-// The memory of each server at the end of the load, which the engine reads while the connections are open.
+// Memory at the end of the load, which the engine reads while connections are open.
 import { present } from '../../present.ts';
 import type { Observer } from './observer.ts';
 

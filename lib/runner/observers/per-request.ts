@@ -1,4 +1,4 @@
-// What a request came to: the server's counters of the kernel, and what was on the wire.
+// A request's cost: the kernel's counters of the server, and the wire.
 import { total } from '../../analysis/statistics.ts';
 import { byName } from '../../present.ts';
 import { wireNames, type LoadResult } from '../../result/load-result.ts';
@@ -26,7 +26,6 @@ export const perRequest: Observer = {
   },
 };
 
-/** What a request came to, on the wire and, with counters, in the server. */
 export function perRequestFigures(
   results: readonly LoadResult[],
   counters?: { before: Counters; now: Counters },

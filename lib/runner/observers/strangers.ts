@@ -1,4 +1,4 @@
-// Who else had connections to each server in a load on the machine's loopback.
+// Who else had connections to a server on the machine's loopback.
 import { watchStrangers, type SharedSide } from '../../servers/strangers.ts';
 import { present } from '../../present.ts';
 import type { Stage } from '../plan.ts';
