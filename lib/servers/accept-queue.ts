@@ -1,4 +1,4 @@
-// Connections that a server's full accept queue has refused.
+// Connections that a full accept queue refused.
 import { total } from '../analysis/statistics.ts';
 import { textOf } from '../files.ts';
 import { livingFolder } from '../proc-files.ts';
@@ -9,9 +9,8 @@ import { isStarted, type RunningServer, type ServerSide } from './server.ts';
 type AcceptQueue = NonNullable<Phase['acceptQueue']>;
 
 /**
- * Counts from now on how often the accept queue of a server that runs on this machine overflowed. The returned function says it, or
- * undefined where it is not known. The kernel counts by network namespace, which sides may share; `ss` says which server's queue it was.
- * @param enter as in ServerSide
+ * Counts overflows of a server's accept queue on this machine from now on. The kernel counts by network namespace, which sides may share;
+ * `ss` says whose queue it was. @param enter as in ServerSide
  */
 export function watchAcceptQueue(
   server: RunningServer,
@@ -25,7 +24,6 @@ export function watchAcceptQueue(
     if (now <= before) return { overflows: 0 };
     const listeners = await listenersAt(Number(new URL(server.origin).port), enter);
     if (listeners.length === 0) return { overflows: now - before };
-    // A socket's drops are those since it was opened.
     const drops = total(listeners, (socket) => socket.drops);
     return {
       overflows: Math.min(drops, now - before),
@@ -34,7 +32,7 @@ export function watchAcceptQueue(
   };
 }
 
-/** ListenOverflows of the network namespace of a process (RFC 2012's names, then the kernel's values); undefined if it has ended. */
+/** ListenOverflows of a process's network namespace (names, then values, as in RFC 2012); undefined if it has ended. */
 function overflowsIn(pid: number): number | undefined {
   const lines = textOf(`${livingFolder(String(pid))}/net/netstat`).split('\n');
   const ofTcp = lines.filter((line) => line.startsWith('TcpExt:'));
@@ -43,7 +41,7 @@ function overflowsIn(pid: number): number | undefined {
   return at === -1 || values[at] === undefined ? undefined : Number(values[at]);
 }
 
-/** The TCP sockets that listen on a port; none without ss. */
+/** None without ss. */
 async function listenersAt(port: number, before: ServerSide['enter'] | undefined) {
   const { stdout } = await run({
     before,
@@ -53,7 +51,7 @@ async function listenersAt(port: number, before: ServerSide['enter'] | undefined
   return listenersIn(stdout);
 }
 
-/** Reads what ss prints of listening sockets: state, connections in the queue, backlog, addresses; then skmem:(…,d<dropped>). */
+/** Reads ss: state, connections in the queue, backlog, addresses; then skmem:(…,d<dropped>). */
 export function listenersIn(text: string): { backlog: number; drops: number }[] {
   return [...text.matchAll(/^LISTEN +\d+ +(\d+) .*?\bskmem:\([^)]*,d(\d+)\)/gms)].map(
     ([, backlog, drops]) => ({ backlog: Number(backlog), drops: Number(drops) }),

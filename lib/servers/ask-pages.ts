@@ -1,4 +1,4 @@
-// Asks a server for all pages of a load, and compares the answers with what is expected of them.
+// Asks a server for all pages of a load, and checks the answers.
 import { total, weightedMean } from '../analysis/statistics.ts';
 import { UserError } from '../errors.ts';
 import { hundredths, percent, whole } from '../format.ts';
@@ -11,7 +11,7 @@ import type { Answer, ReadyCheck } from './server.ts';
 const batch = 100;
 const pageLimitMs = 10_000;
 const named = 3;
-/** The share of requests that a server may answer with another status than their own. */
+/** So many requests may be answered with another status than their own. */
 const mostOthers = 0.05;
 
 interface Asked {
@@ -19,11 +19,7 @@ interface Asked {
   answer: Answer;
 }
 
-/**
- * Returns the answer for all pages: their mean length with its standard deviation, each answer, and the statuses that differ from the
- * requests' own.
- * @throws UserError for answers that are not as expected; the signal's reason
- */
+/** Mean length with its standard deviation, each answer, and differing statuses. @throws UserError for unexpected answers; the signal's reason */
 export async function askPages(
   check: ReadyCheck,
   requests: readonly LoadRequest[],
@@ -54,7 +50,7 @@ export async function askPages(
 
 const weightOf = ({ request: { weight = 1 } }: Asked): number => weight;
 
-/** Returns the requests with their answers. @throws UserError if there are errors among them, or pages with another status than the page's */
+/** @throws UserError for errors, or pages with another status than the page's */
 function answeredIn(
   asked: Awaited<ReturnType<typeof askEach>>,
   { page: { status: expected = 200 } }: ReadyCheck,
@@ -75,7 +71,7 @@ function answeredIn(
   return answered;
 }
 
-/** Returns the share of answers with another status than the request's, in words; undefined if none has. @throws UserError for many */
+/** Says in words how many have another status than the request's. @throws UserError for many */
 function otherStatusesIn(
   asked: readonly Asked[],
   { origin, acceptsDifferences, record = 'log' }: ReadyCheck,
@@ -96,7 +92,7 @@ function otherStatusesIn(
   return summary;
 }
 
-/** @param bytes mean length of the pages, by their weights */
+/** @param bytes mean by the pages' weights */
 function requireLength(
   bytes: number,
   { origin, page: { bodyBytes }, anyLength }: ReadyCheck,
@@ -107,7 +103,7 @@ function requireLength(
   );
 }
 
-/** Asks for each page, on shared connections at first. Ends early, after some that have no answer. */
+/** Shares connections at first. Ends early, after some without an answer. */
 async function askEach(check: ReadyCheck, requests: readonly LoadRequest[], signal: AbortSignal) {
   const asked: { request: LoadRequest; answer: Answer | Error }[] = [];
   let silent = 0;
@@ -117,7 +113,7 @@ async function askEach(check: ReadyCheck, requests: readonly LoadRequest[], sign
       Promise.all(some.map((request) => ask(request).catch(() => undefined))),
     ).catch(() => []);
     for (const [place, request] of some.entries()) {
-      // A server may close a connection at any time: the page gets a second try on its own.
+      // A server may close a connection: the page gets a second try on its own.
       const answer = together[place] ?? (await askAlone(check, request, signal));
       signal.throwIfAborted();
       asked.push({ request, answer });
@@ -127,7 +123,7 @@ async function askEach(check: ReadyCheck, requests: readonly LoadRequest[], sign
   return asked;
 }
 
-/** Returns an error instead of throwing it. */
+/** Returns errors instead of throwing them. */
 async function askAlone(
   check: ReadyCheck,
   request: LoadRequest,

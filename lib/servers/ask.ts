@@ -1,4 +1,4 @@
-// Asks a server for pages, over the load's protocol and with the load's headers.
+// Asks a server for pages as the load does.
 import { createHash } from 'node:crypto';
 import { once, setMaxListeners } from 'node:events';
 import http, { type IncomingMessage } from 'node:http';
@@ -12,14 +12,14 @@ import type { LoadRequest } from '../scenario/model.ts';
 import { serverNameOf } from '../scenario/pages.ts';
 import type { Answer, ReadyCheck } from './server.ts';
 
-/** Same limit as in the load. */
+/** As in the load. */
 export const mostHeaderBytes = 64 * 1024;
 const mostConnections = 8;
 
-/** Makes a request. @throws EndlessBody, what Node throws, the signal's reason */
+/** @throws EndlessBody, what Node throws, the signal's reason */
 type Ask = (request: LoadRequest) => Promise<Answer>;
 
-/** Does the work on connections that it shares, at most 8, one in HTTP/2, and closes them: before the load starts. */
+/** Shares connections, at most 8, one in HTTP/2, and closes them before the load. */
 export async function onConnection<T>(
   check: ReadyCheck,
   signal: AbortSignal,
@@ -89,7 +89,7 @@ async function overHttp2<T>(
   }
 }
 
-/** Node's TLS options. Any certificate will do. */
+/** Any certificate will do. */
 function tlsOf({ page, load: { tls = {} } }: ReadyCheck) {
   const { minVersion, maxVersion, ciphers, curves } = tls;
   return {
@@ -98,17 +98,14 @@ function tlsOf({ page, load: { tls = {} } }: ReadyCheck) {
       servername: serverNameOf(page.host),
       minVersion,
       maxVersion,
-      // Node would leave out TLS 1.3 without its suites.
+      // Node leaves out TLS 1.3 without its suites.
       ciphers: ciphers && [...tls13Suites, ...ciphers].join(':'),
       ecdhCurve: curves && curvesOfNode(curves),
     }),
   };
 }
 
-/**
- * The curves to ask the server with. Node has the post-quantum ones from OpenSSL 3.5 on; before, they are the load's alone, and a server
- * is asked with the others, or with Node's own.
- */
+/** Node has the post-quantum curves from OpenSSL 3.5 on; before, a server is asked with the others, or with Node's own. */
 function curvesOfNode(curves: readonly string[]): string | undefined {
   const known = curves.filter((curve) => !/mlkem/i.test(curve) || isOfNode(curve));
   return known.length === 0 ? undefined : known.join(':');
@@ -129,11 +126,11 @@ const tls13Suites = [
   'TLS_CHACHA20_POLY1305_SHA256',
 ];
 
-/** The method, headers (names in lower case) and body to send. */
+/** Headers' names in lower case. */
 function completed(request: LoadRequest, { page: { host }, load }: ReadyCheck) {
   const { method = load.method ?? 'GET', body, bodyBase64 } = request;
   const headers: Record<string, string> = { ...present({ host }) };
-  // Access logs tell the check from the requests of the load by its name.
+  // Access logs tell check and load apart.
   for (const some of [load.headers, request.headers, { 'user-agent': 'bakeoff-ready' }])
     for (const [name, value] of Object.entries(some ?? {})) headers[name.toLowerCase()] = value;
   const requestBody = bodyBase64 === undefined ? body : Buffer.from(bodyBase64, 'base64');
@@ -149,7 +146,7 @@ function responseOf<T extends unknown[]>(emitter: NodeJS.EventEmitter): Promise<
   });
 }
 
-/** A body of which nothing more comes in time. */
+/** Nothing more comes in time. */
 export class EndlessBody extends Error {
   override message = 'its body does not end';
   private readonly bytes: number;
@@ -161,7 +158,7 @@ export class EndlessBody extends Error {
     this.length = length;
   }
 
-  /** What to say of it. @param within "within 10 s" */
+  /** @param within "within 10 s" */
   slow(within: string): string {
     return this.length === undefined
       ? `answers with a body that did not end ${within}: give a page that ends`

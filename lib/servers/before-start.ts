@@ -1,5 +1,4 @@
-// The person's own command before the servers start: --prepare, or a scenario's `prepare`. It comes from a command line or a scenario
-// file alone, so it runs as the caller, with all rights that the caller has.
+// The person's own command before the servers start (--prepare, or a scenario's `prepare`). It runs with all the caller's rights.
 import { setTimeout as delay } from 'node:timers/promises';
 import { helper } from '../../bin/trust.mjs';
 import { inOneLine, UserError } from '../errors.ts';
@@ -9,30 +8,26 @@ import { watchLifecycle } from './lifecycle.ts';
 import { makeScratch, type Scratch } from './scratch.ts';
 import { fromCallersFolder } from '../setup/paths.ts';
 
-/** What takes longer belongs before the run. */
+/** Longer work belongs before the run. */
 const prepareSeconds = 60;
 
-/** Characters of the command in a message. */
+/** A message has so much of the command. */
 const mostShown = 80;
-/** Characters of the output that are kept while it runs, for its last line. */
+/** The output's end has its last line. */
 const mostKept = 64 * 1024;
-/** For output that is on its way when all processes have ended. One that hangs in the kernel may keep it open. */
+/** Output may be on its way when all processes have ended. One that hangs may keep it open. */
 const lastOutputMs = 1000;
 
 export interface BeforeStart {
-  /** For sh, in the caller's folder, without input. */
   command: string;
   signal: AbortSignal;
-  /** Gets a line about processes that the command left running. */
+  /** Gets a line about processes left running. */
   say: (line: string) => void;
   /** For tests. */
   limitSeconds?: number;
 }
 
-/**
- * Runs the command to its end, and then ends what it has left running (TERM, KILL 5 s later). Keeps none of its output.
- * @throws UserError if it fails or takes longer than 60 s; the signal's reason
- */
+/** Runs it, and ends what it left running (TERM, KILL 5 s later). @throws UserError if it fails or takes over 60 s; the signal's reason */
 export async function runBeforeStart({
   command,
   signal,
@@ -44,7 +39,6 @@ export async function runBeforeStart({
   const scratch = await makeScratch();
   const child = await startIn(scratch, command);
   const output = watchOutput(child);
-  // It writes no log.
   const { gone, stop } = watchLifecycle(what, child, '/dev/null', scratch, true);
   await untilOver(child, signal, limitSeconds);
   const isLate = !child.hasExited();
@@ -71,7 +65,7 @@ async function startIn(scratch: Scratch, command: string): Promise<Child> {
   try {
     const child = await startChild({
       command: 'sh',
-      // Both outputs are one, so that their lines keep their order.
+      // One output keeps the order of lines.
       args: ['-c', 'exec "$0" -c "$1" 2>&1', helper('sh'), command],
       before: scratch.enter,
       orphanedBy: 'TERM',
@@ -87,9 +81,8 @@ async function startIn(scratch: Scratch, command: string): Promise<Child> {
   }
 }
 
-/** Waits for the child's end, the signal or the time. */
 async function untilOver(child: Child, signal: AbortSignal, seconds: number): Promise<void> {
-  // Not AbortSignal.any or .timeout: their signals may be collected as garbage, and then never come.
+  // Signals of AbortSignal.any or .timeout may be collected, and then never come.
   const patience = new AbortController();
   const giveUp = () => patience.abort();
   signal.addEventListener('abort', giveUp);
@@ -107,7 +100,7 @@ function watchOutput({ process: { stdout } }: Child) {
     kept = (kept + text).slice(-mostKept);
   });
   return {
-    /** Its last line, without credentials, once all processes have ended; '' if there is none. */
+    /** Waits until all processes have ended; leaves out credentials. */
     async lastLine(): Promise<string> {
       await Promise.race([closed, delay(lastOutputMs, undefined, { ref: false })]);
       stdout?.destroy();
@@ -116,7 +109,7 @@ function watchOutput({ process: { stdout } }: Child) {
   };
 }
 
-/** The command in one line, without credentials, shortened. */
+/** Leaves out credentials. */
 function shownPart(command: string): string {
   const shown = inOneLine(shownCommand(command));
   return shown.length > mostShown ? `${shown.slice(0, mostShown)}…` : shown;

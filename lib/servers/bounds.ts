@@ -1,5 +1,5 @@
-// Bounds on the memory and the files of a config's server, with all that code in the config starts and writes. A control group would
-// bound memory better, but where bakeoff usually runs (containers, sessions of systemd) it cannot make one that limits memory.
+// Bounds on memory and files of a config's server and all that code in the config starts and writes. A control group would bound memory
+// better, but in containers and sessions of systemd none can be made that does.
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
@@ -9,15 +9,15 @@ import { livingFolder } from '../proc-files.ts';
 import { whole } from '../format.ts';
 import { run } from '../process.ts';
 
-/** The usual folders where every user may write. */
+/** Where every user may write. */
 const usuallyOpen = ['/dev/shm', '/tmp', '/var/tmp', '/run/lock', '/dev/mqueue', os.tmpdir()];
 const mostDepth = 5;
-/** A user of this machine may make any number of them. */
+/** A user may make any number. */
 const mostFolders = 100;
 
 let open: Promise<string[]> | undefined;
 
-/** Folders where every user may write, without links: the usual ones, and those below them, five deep. Looked for once. */
+/** Where every user may write, without links: the usual ones, and below them, five deep. */
 export function openFolders(): Promise<string[]> {
   return (open ??= findOpenFolders());
 }
@@ -31,27 +31,25 @@ async function findOpenFolders(): Promise<string[]> {
     limit: { seconds: countSeconds, message: 'too many files' },
   }).catch(() => undefined);
   const inside = (found?.stdout ?? '').split('\0').filter((folder) => folder !== '');
-  // A search in an open folder goes on in those directly in it: see filesOfUser.
+  // filesOfUser goes on in open folders directly in these.
   const all = new Set([...usual, ...inside]);
   const others = inside.filter((folder) => !all.has(path.dirname(folder)));
   return [...new Set([...usual, ...others])].slice(0, mostFolders);
 }
 
 const lookEveryMs = 1000;
-/** Looks take this part of the time or less, unless the pause between them were too long: much shared memory makes a look slow. */
+/** Looks take no more, unless the pause between them were too long. */
 const mostOfTime = 0.02;
 const longestPauseMs = 10_000;
-/** A look at a process's share of pages takes milliseconds. More processes than a server has count as if they shared no private ones. */
+/** Processes of which the share of pages is read, which takes milliseconds each; more count as if they shared no private ones. */
 const mostShares = 200;
 const countSeconds = 10;
-/** With less free space a file system is full, whoever wrote there. */
+/** With less free a file system is full, whoever wrote there. */
 const leastBytes = 20e6;
 
 /**
- * Watches what a server's user uses, until `stop`. It may have half of the memory that is free now, and half of the free space of each
- * file system where every user may write.
- * @param folders where the user may write: openFolders, and the server's own. @param processes returns the ids of the user's processes
- * @param end ends them; called once, when they use more
+ * Watches what a server's user uses, until `stop`: half of the memory that is free now, and of the free space of each file system where every
+ * user may write. @param folders where it may write: openFolders, and the server's own @param processes its ids @param end called once, on more
  */
 export function watchBounds(
   uid: number,
@@ -68,7 +66,7 @@ export function watchBounds(
   let isOver = false;
   let timer: NodeJS.Timeout;
 
-  /** Memory of file systems that the user has mounted, which only its own processes see. */
+  /** The user's own file systems, which only its processes see. */
   function mountedBytes(): number {
     if (!processes().some(hasOwnMounts)) return 0;
     return Math.max(0, sharedBytes() - shared - total(inMemory, newBytes));
@@ -77,13 +75,13 @@ export function watchBounds(
   async function isMemoryExceeded(): Promise<boolean> {
     const others = shmBytes(uid) + mountedBytes() + total(inMemory, newBytes);
     if (others + total(processes(), residentBytes) <= mostMemory) return false;
-    // Resident pages that processes share count for each.
+    // Shared resident pages count for each.
     const held = shmBytes(uid) + mountedBytes() + bytesSharedOnce(processes());
     if (held + total(inMemory, newBytes) <= mostMemory) return false;
     return held + (await bytesOf(uid, inMemory, processes())) > mostMemory;
   }
 
-  /** Where all bytes that are new count, those of others do too. */
+  /** Where all new bytes count, so do others'. */
   const sharedText = () =>
     processes().some(hidesFiles) ? ', those of other programs included,' : '';
 
@@ -101,7 +99,7 @@ export function watchBounds(
 
   async function look(): Promise<void> {
     const beganAtMs = performance.now();
-    // While the machine has no file descriptor or process to spare, a look fails.
+    // Without a file descriptor or process to spare, a look fails.
     const found = await findExceeded().catch(() => undefined);
     if (isOver) return;
     const tookMs = performance.now() - beganAtMs;
@@ -117,7 +115,7 @@ export function watchBounds(
 
   later(lookEveryMs);
   return {
-    /** Says, after the server's name, that it used more than a bound. */
+    /** Follows the server's name. */
     exceeded: () => exceeded,
     stop(): void {
       isOver = true;
@@ -126,7 +124,7 @@ export function watchBounds(
   };
 }
 
-/** Bytes of memory that are free here, in a container at most its limit. */
+/** A container has at most its limit. */
 function freeMemory(): number {
   const limit = process.constrainedMemory() || Infinity;
   return Math.min(os.freemem(), limit);
@@ -140,10 +138,10 @@ const statusBytes = (pid: string, fields: RegExp): number =>
 
 const residentBytes = (pid: string): number => statusBytes(pid, /^(?:VmRSS|VmSwap):\s+(\d+) kB/gm);
 
-/** Memory of processes, in which pages that they share count once. */
+/** Shared pages count once. */
 function bytesSharedOnce(processes: readonly string[]): number {
   let bytes = 0;
-  // Root in a container may not see the share (PSS) of each process.
+  // Root in a container may not see PSS.
   let mostShared = 0;
   for (const [index, pid] of processes.entries()) {
     const shares = index < mostShares ? `${livingFolder(pid)}/smaps_rollup` : '';
@@ -157,7 +155,7 @@ function bytesSharedOnce(processes: readonly string[]): number {
   return bytes + mostShared;
 }
 
-/** Bytes of the user's shared memory of System V, which stays without a process. */
+/** System V's stays without a process. */
 function shmBytes(uid: number): number {
   const rows = textOf('/proc/sysvipc/shm').trim().split('\n').slice(1);
   const fields = rows.map((row) => row.trim().split(/\s+/).map(Number));
@@ -165,11 +163,10 @@ function shmBytes(uid: number): number {
   return total(fields, (row) => (row[7] === uid ? (row[14] ?? 0) + (row[15] ?? 0) : 0));
 }
 
-/** Bytes of this machine's files in memory and shared memory. */
+/** This machine's files in memory and shared memory. */
 const sharedBytes = (): number =>
   1024 * total(kilobytesIn('/proc/meminfo', /^Shmem:\s+(\d+) kB/gm), Number);
 
-/** Whether a process has a mount namespace of its own. */
 function hasOwnMounts(pid: string): boolean {
   const mounts = linkOf(`${livingFolder(pid)}/ns/mnt`);
   return mounts !== '' && mounts !== linkOf('/proc/self/ns/mnt');
@@ -179,7 +176,6 @@ interface FileSystem {
   dev: number;
   folders: string[];
   isMemory: boolean;
-  /** At the server's start. */
   usedBytes: number;
   freeBytes: number;
 }
@@ -191,7 +187,7 @@ function fileSystemsOf(folders: readonly string[]): FileSystem[] {
   const systems = new Map<number, FileSystem>();
   for (const folder of folders) {
     const dev = ifThere(() => fs.statSync(folder).dev);
-    // Somebody's folder may be gone by now.
+    // It may be gone.
     if (dev === undefined) continue;
     const known = systems.get(dev);
     const { type, blocks, bfree, bavail, bsize } = fs.statfsSync(folder);
@@ -209,16 +205,13 @@ function fileSystemsOf(folders: readonly string[]): FileSystem[] {
   return [...systems.values()];
 }
 
-/** Bytes that have come to a file system since the server's start, whoever wrote or removed files. Takes no time for each file. */
+/** Since the server's start, whoever wrote or removed. Takes no time for each file. */
 function newBytes({ folders: [folder = ''], usedBytes }: FileSystem): number {
   const now = ifThere(() => fs.statfsSync(folder));
   return now === undefined ? 0 : Math.max(0, (now.blocks - now.bfree) * now.bsize - usedBytes);
 }
 
-/**
- * Bytes of the user's files in folders of the file systems, with those of files without a name that its processes have open. All bytes that
- * are new there, if it has too many files to count, or what its processes have open may not be seen.
- */
+/** The user's files there, and those without a name that its processes have open; all new ones if too many to count, or not to be seen. */
 async function bytesOf(
   uid: number,
   systems: readonly FileSystem[],
@@ -237,7 +230,7 @@ async function bytesOf(
   );
 }
 
-/** Bytes of files of the file systems that have been removed, and that these processes have open or mapped. */
+/** Removed files that these processes have open or mapped. */
 function namelessBytes(systems: readonly FileSystem[], processes: readonly string[]): number {
   const found = new Map<string, number>();
   for (const file of processes.flatMap(heldFiles)) {
@@ -248,10 +241,10 @@ function namelessBytes(systems: readonly FileSystem[], processes: readonly strin
   return total([...found.values()], Number);
 }
 
-/** Whether this process may not see which files a process has open: root in a container, if that is another user's (CAP_SYS_PTRACE). */
+/** Root in a container may not see another user's open files (CAP_SYS_PTRACE). */
 function hidesFiles(pid: string): boolean {
   try {
-    // Links to files, as cwd is one, are closed where those of open files are.
+    // It is as closed as the links of open files.
     fs.readlinkSync(`${livingFolder(pid)}/cwd`);
     return false;
   } catch (error) {
@@ -259,7 +252,7 @@ function hidesFiles(pid: string): boolean {
   }
 }
 
-/** What each thread of a process has open, since threads may open files of their own, and the removed files that it has mapped. */
+/** Looks at each thread, as they may open files of their own, and at removed files that are mapped. */
 function heldFiles(pid: string): string[] {
   const tasks = namesIn(`/proc/${pid}/task`).map((task) => `/proc/${pid}/task/${task}`);
   const opened = tasks.flatMap((task) => namesIn(`${task}/fd`).map((name) => `${task}/fd/${name}`));
@@ -270,16 +263,13 @@ function heldFiles(pid: string): string[] {
   return [...opened, ...names.map((name) => `/proc/${pid}/map_files/${name}`)];
 }
 
-/**
- * Arguments of find(1), after folders and before what it does: the user's files in them and in the folders there where every user may
- * write, such as /tmp/.X11-unix, without those in folders of the user.
- */
+/** Arguments of find(1) between folders and actions: the user's files there, and in open folders in them such as /tmp/.X11-unix, but not in the user's own. */
 export const filesOfUser = (uid: number | string): string[] =>
   `-mindepth 1 -maxdepth ${mostDepth} -type d ! -user ${uid} ! -perm -0002 -prune -o -user ${uid} -prune`.split(
     ' ',
   );
 
-/** Paths of the user's files in the open folders, without those in folders of the user. */
+/** Leaves out those in folders of the user. */
 export async function filesLeftBy(uid: number): Promise<string[]> {
   const limit = { seconds: countSeconds, message: 'too many files' };
   const found = await run({
@@ -290,7 +280,6 @@ export async function filesLeftBy(uid: number): Promise<string[]> {
   return found.stdout.split('\n').filter((file) => file !== '');
 }
 
-/** The folders that exist, each once. */
 function realFolders(folders: readonly string[]): string[] {
   const real = folders.flatMap((folder) => ifThere(() => fs.realpathSync(folder)) ?? []);
   return [...new Set(real)];

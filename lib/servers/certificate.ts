@@ -9,15 +9,12 @@ import { thisMachine, type Machine } from '../setup/machine.ts';
 import { lastLine, leaveToCaller, run } from '../process.ts';
 import { ensureTools } from '../setup/tools.ts';
 
-/** Same as in article 002. */
+/** As in article 002. */
 const validDays = 3650;
 /** No run takes so long. */
 const renewMs = 30 * 24 * 3600 * 1000;
 
-/**
- * Returns the path of a PEM file (mode 0600) with an RSA-2048 key and its self-signed certificate for localhost and 127.0.0.1.
- * @throws UserError if it cannot be made, kept or read, or the signal's reason
- */
+/** A PEM file (mode 0600) with an RSA-2048 key and its self-signed certificate for localhost and 127.0.0.1. @throws UserError, or the signal's reason */
 export async function machineCertificate(
   signal: AbortSignal,
   machine: Machine = thisMachine(),
@@ -28,7 +25,7 @@ export async function machineCertificate(
     makeOwnFolder(folder);
     if (!(await isValid(file)))
       await withLock(join(folder, 'lock'), signal, async () => {
-        // Another process may have made it meanwhile.
+        // Another process may have made it.
         if (!(await isValid(file))) await make(file, machine, signal);
       });
     await leaveToCaller(folder);
@@ -36,14 +33,14 @@ export async function machineCertificate(
   });
 }
 
-/** Whether it is made, so that openssl is not needed. */
+/** If so, openssl is not needed. */
 export async function hasCertificate(machine: Machine): Promise<boolean> {
   return isValid(fileOn(machine));
 }
 
 const fileOn = (machine: Machine): string => join(machine.bakeoffFolder, 'tls', 'localhost.pem');
 
-/** The arguments of openssl for key and certificate in `file`. */
+/** They make key and certificate in `file`. */
 export function certificateArgs(file: string): string[] {
   const fixed = `req -x509 -newkey rsa:2048 -nodes -sha256 -days ${validDays} -subj /CN=localhost`;
   const names = ['-addext', 'subjectAltName=DNS:localhost,IP:127.0.0.1'];

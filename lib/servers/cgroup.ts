@@ -1,4 +1,4 @@
-// The control group of a server that somebody else started, such as a container's.
+// The control group of somebody else's server, such as a container's.
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -7,10 +7,7 @@ import { ifThere, readIfThere, textOf } from '../files.ts';
 import type { WatchedServer } from './server.ts';
 import { watchUsage } from './usage.ts';
 
-/**
- * CPU seconds of all that has run in a control group and in those below it; undefined if it does not count them. Version 2 counts
- * microseconds in each group; version 1 nanoseconds, where cpuacct is mounted.
- */
+/** Counts all in and below it; undefined if not counted. Version 2 has microseconds; version 1 nanoseconds, where cpuacct is mounted. */
 export function cpuSecondsOf(folder: string): number | undefined {
   const micros = /^usage_usec (\d+)$/m.exec(textOf(path.join(folder, 'cpu.stat')))?.[1];
   if (micros !== undefined) return Number(micros) / 1e6;
@@ -18,19 +15,19 @@ export function cpuSecondsOf(folder: string): number | undefined {
   return nanos === undefined ? undefined : Number(nanos) / 1e9;
 }
 
-/** The kernel may count the CPU time of a request only after its answer. */
+/** CPU time may be counted only after the answer. */
 const workLimitMs = 1000;
 const pollMs = 10;
-/** A group without processes is noticed so soon. */
+/** An empty group is noticed so soon. */
 const aliveEveryMs = 200;
 
-/** Opens a control group. Throws UserError if it cannot be the server's, or does not count CPU time. */
+/** @throws UserError if it cannot be the server's, or counts no CPU time */
 export function openCgroup(folder: string) {
   requireCgroup(folder);
   const before = requireCpuSeconds(folder);
   requireMembers(folder);
   return {
-    /** Throws UserError if the group has used no CPU time since it was opened, although the server has answered. */
+    /** @throws UserError if it used no CPU time although the server has answered */
     async requireWork(origin: string, signal: AbortSignal): Promise<void> {
       const deadlineMs = performance.now() + workLimitMs;
       while (cpuSecondsOf(folder) === before) {
@@ -41,7 +38,6 @@ export function openCgroup(folder: string) {
         await delay(pollMs, undefined, { signal });
       }
     },
-    /** Watches the group's processes until `stop`. */
     watch(): Pick<WatchedServer, 'processes' | 'usage' | 'died' | 'stop'> {
       const processes = () => membersOf(folder);
       let timer: NodeJS.Timeout | undefined;
@@ -64,10 +60,10 @@ export function openCgroup(folder: string) {
   };
 }
 
-/** The file of a control group with the ids of its processes. */
+/** Ids of its processes. */
 const membersFile = 'cgroup.procs';
 
-/** The processes in a control group and in those below it. */
+/** Processes in and below it. */
 function membersOf(folder: string): string[] {
   const members = textOf(path.join(folder, membersFile)).match(/\d+/g) ?? [];
   const entries = ifThere(() => readdirSync(folder, { withFileTypes: true })) ?? [];

@@ -1,4 +1,4 @@
-// The files of composed configs and user configs, and the line to which a server's error refers.
+// Files of configs, and the line that a server's error is about.
 import { readdir, readFile, realpath } from 'node:fs/promises';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -10,20 +10,17 @@ import { toolVariable } from '../setup/tools.ts';
 
 export const configsFolder = fileURLToPath(new URL('../../server-configs', import.meta.url));
 
-/** The text of a config. `origin` marks its lines where the config is printed; absent: FILE:LINE. */
+/** `origin` marks its lines where printed; absent: FILE:LINE. */
 export interface Layer {
   file: string;
   text: string;
   origin?: string;
 }
 
-/** Limit of a config with its includes. Lists of addresses are long. */
+/** Includes count. Lists of addresses are long. */
 export const mostConfigBytes = 16e6;
 
-/**
- * Reads files of `server-configs/<of>/`, named without `.conf`, or at absolute paths. Throws UserError if one cannot be read.
- * @param of sysctl: settings of the kernel
- */
+/** Files of `server-configs/<of>/` without `.conf`, or absolute paths. @param of sysctl: settings of the kernel @throws UserError */
 export function readLayers(of: ServerName | 'sysctl', names: readonly string[]): Promise<Layer[]> {
   return Promise.all(names.map(read));
 
@@ -43,28 +40,28 @@ export function readLayers(of: ServerName | 'sysctl', names: readonly string[]):
   }
 }
 
-/** `from`: FILE:LINE; `name`: the included file, as written. */
+/** `from`: FILE:LINE; `name` as written. */
 export interface Inclusion {
   from: string;
   name: string;
 }
 
-/** What a config names is read with the rights of its server, which are every user's if root starts it. */
+/** Read with the rights of its server, every user's if root starts it. */
 function forAll(): boolean {
   return process.geteuid?.() === 0;
 }
 
-/** All rounds of a run measure the configs as they were at its start. */
+/** All rounds measure configs as at the run's start. */
 const known = new Map<string, string>();
 
-/** Returns the text of a config, or of a file that `by` includes, as first read. Throws UserError if it cannot be read or is not text. */
+/** The text as first read. @param by includes it @throws UserError if it cannot be read or is not text */
 export async function readText(file: string, by?: Inclusion, kind = 'config'): Promise<string> {
-  // The person may name a config that is closed to others, but another config may not.
+  // A person may name a config that is closed to others, a config may not.
   const asked = `${by === undefined ? 'named' : 'included'} ${file}`;
   const before = known.get(asked);
   if (before !== undefined) return before;
   requirePlainPath(file, by === undefined ? `cannot use the ${kind}` : `${by.from}: includes`);
-  // nginx reads /dev/null as an empty file.
+  // An empty file for nginx.
   if (file === '/dev/null') return '';
   const fail = (problem: string) => {
     const what = by === undefined ? `the ${kind} ${file}` : `${file}, which ${by.from} includes`;
@@ -89,17 +86,14 @@ export async function readText(file: string, by?: Inclusion, kind = 'config'): P
 
 const places = new Map<string, string>();
 
-/** The path of a config without links, as first found: a config that is removed meanwhile is still known. */
+/** Follows links, as first found: it may be removed meanwhile. */
 export async function realPathOf(file: string): Promise<string> {
   const place = places.get(file) ?? (await realpath(file).catch(() => file));
   places.set(file, place);
   return place;
 }
 
-/**
- * Reads an included file. @param open files that include each other, from the config on @throws UserError if it cannot, or it is one of
- * these
- */
+/** @param open files that include each other, from the config on @throws UserError if it cannot be read, or is one of these */
 export async function readIncluded(file: string, by: Inclusion, open: readonly string[]) {
   const text = await readText(file, by);
   const real = await realPathOf(file);
@@ -108,7 +102,7 @@ export async function readIncluded(file: string, by: Inclusion, open: readonly s
   return { text, open: [...open, real] };
 }
 
-/** The sorted names in a folder that an include lists. Throws UserError if the server's user may not list it. */
+/** Sorted. @throws UserError if the server's user may not list it */
 export function namesToInclude(folder: string, { from, name }: Inclusion): string[] {
   if (!forAll()) return namesIn(folder).sort();
   return prefixed(
@@ -118,7 +112,7 @@ export function namesToInclude(folder: string, { from, name }: Inclusion): strin
   );
 }
 
-/** Whether the server may read a file that its config names. */
+/** The server may read it. */
 export function isThereForServer(file: string): boolean {
   try {
     readBytes(file, mostConfigBytes, { forAll: forAll() });
@@ -128,18 +122,17 @@ export function isThereForServer(file: string): boolean {
   }
 }
 
-/** The origin of bakeoff's own lines. */
+/** Bakeoff's own lines. */
 export const ours = 'this machine';
 
-/** Lines that depend on the machine. */
 export const ourLines = (text: string): Required<Layer> => ({ file: ours, origin: ours, text });
 
-/** The origin of the first printed value, which is in its last line. */
+/** It belongs to the first printed value, in its last line. */
 function firstOrigin(lines: readonly string[]): string | undefined {
   return / {2}# (.+)$/m.exec(lines.join('\n'))?.[1];
 }
 
-/** Shortens the text of a config with which a server's words end, behind a colon, to its first word. */
+/** Shortens a config after a colon at the end to its first word. */
 function withShortEnd(message: string, config: string): string {
   const lettersOf = (text: string) => text.replace(/[^\p{L}\p{N}]/gu, '');
   const letters = lettersOf(config);
@@ -148,13 +141,9 @@ function withShortEnd(message: string, config: string): string {
   return end === undefined ? message : message.slice(0, end) + addressIn(message.slice(end));
 }
 
-/** nginx says no more. */
 const mostSaid = 2048;
 
-/**
- * Returns a server's error on a line that begins with the config's file and, if known, the line in it.
- * @param complaint of the server about `text`, the config that runs @param user of the server, if root started it
- */
+/** A line that begins with FILE:LINE, if known. @param complaint about `text`, the config that runs @param user if root started the server */
 export function complaintOf(
   kind: ServerKind,
   complaint: string,
@@ -176,7 +165,7 @@ export function complaintOf(
     .replace(/^(?:nginx|nghttpd): |^\d{4}\/\d\d\/\d\d [\d:]+ (?=\[)/, '')
     .replace(/^\[(?:emerg|alert|crit|error|[^\]]+:\d+)\] (?:\d+#\d+: )?/, '')
     .replace(/ in \S+:\d+$/, '')
-    // OpenSSL's own words repeat the reason.
+    // OpenSSL's repeats the reason.
     .replace(/ \(SSL: (?:.*?(: ?No such file|: ?Permission denied))?.*\)$/i, '$1')
     .trim();
   const [, unknown] =

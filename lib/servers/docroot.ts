@@ -24,11 +24,7 @@ const shippedPages = path.join(configsFolder, 'www');
 
 const generated = 'images';
 
-/**
- * Copies pages to a new folder, readable for all; a link becomes its target.
- * @param docroot a folder of `server-configs/www/`, `images`, or an absolute path
- * @throws UserError if it is missing or unreadable, or has sockets, pipes, or links out of it
- */
+/** Readable for all; links become targets. @param docroot in `server-configs/www/`, `images`, or absolute @throws UserError if missing or unreadable, or with sockets, pipes, or links out of it */
 export async function copyDocroot(docroot: string, target: string): Promise<void> {
   if (docroot === generated) {
     mkdirSync(target);
@@ -54,14 +50,14 @@ export async function copyDocroot(docroot: string, target: string): Promise<void
     chmodSync(path.join(entry.parentPath, entry.name), entry.isDirectory() ? 0o755 : 0o644);
 }
 
-/** Other users may change the folder meanwhile, so each file is looked at and copied by the same descriptor. */
+/** Others may change it meanwhile: each file is checked and copied by one descriptor. */
 function copyFolder(folder: string, target: string): void {
   const { O_RDONLY, O_NONBLOCK } = constants;
   const descriptor = openFolder(folder);
   const root = readlinkSync(`/proc/self/fd/${descriptor}`);
   copyOpen(descriptor, target, []);
 
-  /** @param around the real paths of the folders around it */
+  /** @param around real paths of outer folders */
   function copyOpen(descriptor: number, to: string, around: readonly string[]): void {
     try {
       const opened = `/proc/self/fd/${descriptor}`;
@@ -89,7 +85,7 @@ function copyFolder(folder: string, target: string): void {
   }
 }
 
-/** A sparse file says a size that no disk has. */
+/** A sparse file may claim more than any disk has. */
 function requireSpaceFor(bytes: number, name: string, to: string): void {
   const { bavail, bsize } = statfsSync(path.dirname(to));
   if (bytes > bavail * bsize)
@@ -97,8 +93,8 @@ function requireSpaceFor(bytes: number, name: string, to: string): void {
 }
 
 /**
- * img.html, article 002's page: an `<img>` for each picture of the Caltech 101 data set (https://data.caltech.edu/records/mzrjq-6wc02),
- * by the counts in images.txt. The article's page has as many tags (9144) and bytes (525,304).
+ * img.html of article 002: an `<img>` for each picture of Caltech 101 (https://data.caltech.edu/records/mzrjq-6wc02), by images.txt. The
+ * article's has as many tags (9144) and bytes (525,304).
  */
 export function imagePage(): string {
   const pictures = readFileSync(path.join(configsFolder, 'images.txt'), 'utf8');

@@ -1,4 +1,4 @@
-// h2o: its YAML as it runs is the scenario's config files, then the lines that depend on the machine.
+// h2o: the scenario's config files, then lines that depend on the machine.
 import { UserError } from '../errors.ts';
 import { readLayers } from './config-files.ts';
 import { adoptH2o } from './own/h2o.ts';
@@ -22,7 +22,7 @@ export const h2oKind: ServerKind = {
   complaintLine: /(?:^\[[^\]]+:|line )(\d+)/,
 };
 
-/** bakeoff chooses the user and the log, and needs no pid file. */
+/** bakeoff has its own, and needs no pid file. */
 const leftOut = ['pid-file', 'user', 'error-log'];
 
 async function compose(names: readonly string[], place: Place): Promise<ComposedConfig> {
@@ -35,7 +35,7 @@ async function compose(names: readonly string[], place: Place): Promise<Composed
     listen['ssl'] = {
       'certificate-file': certificate,
       'key-file': certificate,
-      // No server can say whether this machine's certificate was revoked.
+      // Nobody revokes this machine's certificate.
       'ocsp-update-interval': 0,
     };
   }
@@ -43,7 +43,7 @@ async function compose(names: readonly string[], place: Place): Promise<Composed
   const where = isShared
     ? { listen, hosts: { [host]: { paths } } }
     : { hosts: { [host]: { listen, paths } } };
-  // h2o's own default is a thread for each core of the machine, allowed or not.
+  // h2o's default is a thread per core of the machine, allowed or not.
   const machine = treeOf({ 'num-threads': place.workers, ...where });
   const pairs = config.pairs.filter(({ key }) => !leftOut.includes(key));
   return {
@@ -59,7 +59,7 @@ function merge(config: MapTree, layer: MapTree): MapTree {
   for (const pair of layer.pairs) {
     const place = pairs.findIndex(({ key }) => key === pair.key);
     const earlier = pairs[place];
-    // A list of one is that one.
+    // A list of one counts as it.
     const value = earlier && itemsOf(earlier.value)[0];
     if (earlier === undefined) pairs.push(pair);
     else if (value?.kind === 'map' && pair.value.kind === 'map')
@@ -69,7 +69,7 @@ function merge(config: MapTree, layer: MapTree): MapTree {
   return { ...config, pairs };
 }
 
-/** The only host, and whether `listen` is for all hosts, with TLS. Others would serve the network. */
+/** The only host, and whether `listen`, for all hosts, has TLS. Others would serve the network. */
 function oneAddress(config: MapTree, names: readonly string[]) {
   const hosts = yamlPairs(get(config, 'hosts'));
   const shared = listensIn(config);

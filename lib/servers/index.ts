@@ -1,4 +1,4 @@
-// Starts the server of a variant: nginx, h2o or nghttpd with its config, a command, or none at an address.
+// Starts a variant's server: nginx, h2o or nghttpd with its config, a command, or none at an address.
 import { mkdir, stat } from 'node:fs/promises';
 import { UserError } from '../errors.ts';
 import { startLogged } from '../process.ts';
@@ -48,7 +48,7 @@ export {
 } from './server.ts';
 export { watchUpstreams } from './usage.ts';
 
-/** Starts the server, unless it is an address, and returns once it serves the page. Throws UserError or the signal's reason; nothing is left then. */
+/** Returns once it serves the page. Leaves nothing when it throws UserError or the signal's reason. */
 export function startServer(
   spec: ConfiguredServer | CommandServer,
   options: StartOptions,
@@ -98,7 +98,7 @@ async function openAddress(spec: AddressServer, options: Interruptible): Promise
   return group === undefined ? server : { ...server, ...group.watch() };
 }
 
-/** Returns the number of workers: the article's with `exact`, otherwise the spec's for this number of cores. */
+/** The article's with `exact`, else for so many cores. */
 export function workersFor(spec: ServerSpec, serverCores: number, exact: boolean): number {
   if (!isConfigured(spec)) return serverCores;
   if (exact && spec.articleWorkers !== undefined) return spec.articleWorkers;
@@ -128,7 +128,7 @@ async function addressOf(
   throw new UserError(`no server can listen on port ${wanted} of ${address}: ${problem.message}`);
 }
 
-/** A config's log is read from its beginning. */
+/** It is read from its beginning. */
 const mostConfigLogBytes = 64e6;
 
 async function startPrepared(
@@ -222,7 +222,7 @@ async function startPrepared(
   }
 }
 
-/** Bytes of a file; 0 if it is not there. */
+/** 0 if missing. */
 async function sizeOf(file: string): Promise<number> {
   const stats = await stat(file).catch(() => undefined);
   return stats?.size ?? 0;

@@ -1,4 +1,4 @@
-// The end of a server: its processes, its last output, and alarms in its log.
+// A server's end: processes, last output, alarms in its log.
 import { open } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import { printable, UserError } from '../errors.ts';
@@ -10,15 +10,14 @@ import type { Scope } from './scope.ts';
 import type { Scratch } from './scratch.ts';
 import { textOf } from '../files.ts';
 
-/** Workers may end by themselves after their master: h2o's key process then removes its folder in /tmp. */
+/** Workers may end after their master: h2o's key process removes its folder in /tmp. */
 const workersGraceMs = 1000;
 const commandGraceMs = 5000;
 const pollMs = 10;
 
 /**
- * Returns `died` and `stop` of a RunningServer. Once the first process has ended, waits for the others and calls the scope's `end`; then
- * `gone` says how the first one ended, and has the ids of those that it left.
- * @param isCommand all its processes get TERM; a known server passes it on. @param kills counts as `memoryKills`
+ * `died` and `stop` of a RunningServer. Waits for all processes after the first, and calls the scope's `end`; `gone` then says how the first
+ * one ended, with ids of those it left. @param isCommand all get TERM; a known server passes it on @param kills as `memoryKills`
  */
 export function watchLifecycle(
   who: string,
@@ -72,12 +71,12 @@ export function watchLifecycle(
 }
 
 function describeEnd(lines: readonly string[], count: number): string {
-  // Without a stack trace.
+  // No stack trace.
   const telling = lines.filter((line) => !/^(?:at .*|[\W\d_]*|Node\.js v[\d.]+)$/.test(line));
   return (telling.length === 0 ? lines : telling).slice(-count).join(' | ');
 }
 
-/** Does work that needs the server. Throws `died` as a UserError when the server ends, or the signal's reason. */
+/** @throws `died` as a UserError when it ends, or the signal's reason */
 export async function whileItRuns<T>(
   died: Promise<string>,
   aborted: AbortSignal,
@@ -94,7 +93,7 @@ export async function whileItRuns<T>(
   }
 }
 
-/** Sends `signal`, if given, to each process that `find` finds, until there are none, for `graceMs` at most. */
+/** Sends `signal`, if any, until `find` finds none, for `graceMs` at most. */
 async function untilEnded(
   find: () => number[],
   graceMs: number,
@@ -107,28 +106,28 @@ async function untilEnded(
       if (signal === undefined || signalled.has(pid)) continue;
       signalled.add(pid);
       sendIfThere(pid, signal);
-      // A stopped process gets the signal when it continues.
+      // A stopped process gets it when it continues.
       sendIfThere(pid, 'SIGCONT');
     }
     await delay(pollMs);
   }
 }
 
-/** Lines of a log, without time and process ids: after the first one about a crash none is looked for. */
+/** Lines have no time and process ids; after a crash none is looked for. */
 export interface LogAlarms {
   crash?: string;
-  /** The last one: it is the nearest to a failure. */
+  /** The last: nearest to a failure. */
   alarm?: string;
-  /** The last line, if it is another. */
+  /** If it is another. */
   last?: string;
-  /** How often each kind of trouble with clients is in the log; nginx tells it at the level info only. */
+  /** Kinds of trouble with clients; nginx tells them at the level info only. */
   clientErrors?: Record<string, number>;
 }
 
 const alarmWords: Record<ServerSpec['name'], { alarm?: RegExp; crash?: RegExp }> = {
   nginx: {
-    // Without root, nginx prints the excluded alert before it reads the config. At crit are a full disk, no files left and a backend's
-    // missing socket, but also TLS errors of single clients, such as a connection that ends without a close_notify.
+    // Without root, nginx prints the excluded alert before it reads the config. At crit are full disks, no files left and missing sockets
+    // of backends, but also TLS errors of single clients.
     alarm: /\[(?:alert|emerg)\](?! could not open error log file)|\[crit\](?!.* \(SSL: )/,
     crash: /\[alert\].* exited (?:on signal \d+|with fatal code)/,
   },
@@ -138,20 +137,19 @@ const alarmWords: Record<ServerSpec['name'], { alarm?: RegExp; crash?: RegExp }>
   address: {},
 };
 
-/** A worker of nginx that KILL has ended. */
+/** KILL ended it. */
 const killedWorker = /exited on signal 9$/;
 
 const isWorkerKilledForMemory = watchMemoryKills();
 
-/** nginx at the level info, without the address and the request that follow. */
+/** nginx at info, without address and request. */
 const clientError = /\[info\] \d+#\d+: \*\d+ (.* while [^,]+)/;
-/** nginx has some twenty. */
 const mostKinds = 50;
 
 /** A server may complain of each request. */
 const mostLogBytes = 64 * 1024 * 1024;
 
-/** @param isKilledForMemory as watchMemoryKills returns */
+/** @param isKilledForMemory of watchMemoryKills */
 export async function alarmsIn(
   logFile: string,
   server: ServerSpec['name'],
@@ -174,13 +172,13 @@ export async function alarmsIn(
       if (kind !== undefined) countKind((alarms.clientErrors ??= {}), kind);
     }
   } catch {
-    // The lines read so far count.
+    // Lines so far count.
   } finally {
     await log?.close();
   }
   if (lastAlarm !== undefined) alarms.alarm = withoutTime(lastAlarm);
   const last = (await lastLines(logFile)).at(-1);
-  // Apache ends its start with it.
+  // Apache's start ends with it.
   const isOfStart = last === undefined || /\bAH00094: Command line: /.test(last);
   if (isOfStart) return alarms;
   const text = withoutTime(last);
@@ -196,7 +194,7 @@ function countKind(counts: Record<string, number>, kind: string): void {
 function withoutTime(line: string): string {
   return (
     shownCommand(printable(line))
-      // Hide the values of query parameters.
+      // Values of query parameters.
       .replace(/([?&][^=&\s"]*=)[^&\s"]+/g, '$1…')
       .replace(/^\d{4}\/\d\d\/\d\d \d\d:\d\d:\d\d /, '')
       .replace(/ \d+#\d+:(?: \*\d+)?/, '')
@@ -206,12 +204,12 @@ function withoutTime(line: string): string {
   );
 }
 
-/** How many processes the kernel has killed for lack of memory since the machine's start, for the machine's memory or a control group's; 0 if it does not count them. */
+/** Processes killed for lack of memory so far, the machine's or a control group's; 0 if not counted. */
 export function memoryKills(): number {
   return Number(/^oom_kill (\d+)$/m.exec(textOf('/proc/vmstat'))?.[1] ?? 0);
 }
 
-/** The exit code of a shell whose command KILL has ended. */
+/** A shell exits so if KILL has ended its command. */
 const killedCode = 137;
 
 export interface Exit {
@@ -219,15 +217,12 @@ export interface Exit {
   signal: NodeJS.Signals | null;
 }
 
-/**
- * Begins to watch a process that bakeoff does not kill. Returns whether the kernel has killed it because memory ran out: KILL has ended
- * it, and the kernel's count has grown since.
- */
+/** Whether the kernel killed a process because memory ran out: KILL has ended it, and the kernel's count grew. bakeoff must not kill it. */
 export function watchMemoryKills(count = memoryKills): (exit: Exit) => boolean {
   const before = count();
   return ({ code, signal }) => (signal === 'SIGKILL' || code === killedCode) && count() > before;
 }
 
-/** Follows the name of a process that the kernel has killed so. */
+/** Follows its name. */
 export const killedForMemory =
   'was killed by the kernel, as memory ran out (of the machine, or of its container or service): give it more, or let the server use less';

@@ -1,4 +1,4 @@
-// Reads nginx.conf with its includes, merges and prints it.
+// Reads, merges and prints nginx.conf with its includes.
 import { lstatSync } from 'node:fs';
 import path from 'node:path';
 import { addressIn, UserError, wordIn } from '../errors.ts';
@@ -15,21 +15,16 @@ import {
 import type { Build } from './server.ts';
 
 export interface Directive {
-  /** Without quotes. */
   name: string;
-  /** Arguments as written, with quotes. */
+  /** They have their quotes. */
   args: readonly string[];
   block?: Directive[];
-  /** The text of a block of Lua code. */
+  /** Text of a block of Lua. */
   code?: string;
-  /** See Layer. */
   origin: string;
 }
 
-/**
- * Lays layers over the first. A directive replaces earlier ones of its name in its block; blocks of the same name and arguments are
- * merged.
- */
+/** A directive replaces earlier ones of its name in its block; blocks of the same name and arguments are merged. */
 export function composeConfig(layers: readonly (readonly Directive[])[]): Directive[] {
   return layers.reduce<Directive[]>(merge, []);
 }
@@ -47,7 +42,7 @@ function merge(base: readonly Directive[], layer: readonly Directive[]): Directi
     } else if (same.length === 0) merged.push(earlier);
     else merged.push(...fresh);
   }
-  // New directives follow the last one without a block.
+  // After the last one without a block.
   const added = layer.filter((directive) => !taken.has(directive));
   merged.splice(merged.findLastIndex(isSimple) + 1, 0, ...added.filter(isSimple));
   return [...merged, ...added.filter((directive) => !isSimple(directive))];
@@ -65,7 +60,7 @@ function takesPlace(later: Directive, earlier: Directive): boolean {
   );
 }
 
-/** Returns the text of a config, each line with its origin as a comment. */
+/** Each line with its origin as a comment. */
 export function printConfig(directives: readonly Directive[], indent = ''): string {
   return directives
     .map((directive) => {
@@ -78,12 +73,12 @@ export function printConfig(directives: readonly Directive[], indent = ''): stri
     .join('');
 }
 
-/** A directive up to its ";" or "{". */
+/** Ends before its ";" or "{". */
 export function asWritten({ name, args }: Directive): string {
   return [asWord(name), ...args].join(' ');
 }
 
-/** Finds directives by name in any block. */
+/** In any block. */
 export function findDirectives(directives: readonly Directive[], name: string): Directive[] {
   return directives.flatMap((directive) => {
     const inside = findDirectives(directive.block ?? [], name);
@@ -95,13 +90,13 @@ export function quoted(text: string): string {
   return `"${text.replace(/["\\]/g, '\\$&')}"`;
 }
 
-/** A word, in quotes only if it needs them. */
+/** Adds quotes only if needed. */
 export function asWord(text: string): string {
   if (/^(?![#"'])[^\s{};]*[^\s{};\\]$/.test(text) && bareWord(text) === text) return text;
   return quoted(text);
 }
 
-/** The value of a word: without quotes, escapes undone. */
+/** Takes off quotes, and undoes escapes. */
 export function bareWord(word: string): string {
   const inner = /^(["'])(.*)\1$/s.exec(word)?.[2] ?? word;
   return inner.replace(
@@ -110,31 +105,28 @@ export function bareWord(word: string): string {
   );
 }
 
-/** Arguments to log to standard error from the start: the server's user may not write the build's log. */
+/** Logs to standard error from the start: the user may not write the build's log. */
 export function logArgs({ version }: Build): string[] {
   return atLeast(version, '1.19.5') ? ['-e', 'stderr'] : [];
 }
 
-/** The modules of a build that have a directive NAME_temp_path. */
+/** They have a directive NAME_temp_path. */
 export function tempModules({ answer }: Build): string[] {
   return ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].filter(
     (module) => !answer.includes(`--without-http_${module}_module`),
   );
 }
 
-/**
- * Comments, `{`, `}`, `;`, and words. A bare word may contain `${`, `}` and a no-break space. All loops in it are bounded, or of single
- * letters: others need memory for each letter.
- */
+/** Comments, `{`, `}`, `;`, and words, which bare may contain `${`, `}` and a no-break space. Its loops are bounded, or of single letters: others need memory for each. */
 const tokenPattern =
   /#[^\n]*|[{};]|"[^"\\]*(?:\\.[^"\\]*){0,4096}"|'[^'\\]*(?:\\.[^'\\]*){0,4096}'|(?:\\.|\$\{|[^ \t\r\n{};"'\\])[^ \t\r\n{;\\$]*(?:(?:\\.|\$\{|\$)[^ \t\r\n{;\\$]*){0,4096}|[^ \t\r\n]/gs;
 
-/** Same limit as nginx (NGX_CONF_BUFFER). */
+/** NGX_CONF_BUFFER. */
 const longestWord = 4096;
-/** Far more levels than a config has. */
+/** Far more than a config has. */
 const mostNested = 100;
 
-/** Braces of Lua code, and the beginnings of its comments and texts. */
+/** Braces, and beginnings of comments and texts. */
 const luaPattern = /--\[=*\[|--|\[=*\[|["'{}]/g;
 
 function endOfLua(text: string, start: number): number {
@@ -150,7 +142,7 @@ function endOfLua(text: string, start: number): number {
   return -1;
 }
 
-/** The end of a comment or text, which is the code's end if there is no other. @param begin how it begins */
+/** Ends a comment or text, or else the code. @param begin how it begins */
 function endOfLuaText(text: string, begin: string, start: number): number {
   const long = /\[(=*)\[$/.exec(begin)?.[1];
   if (long === undefined && begin !== '--') return endOfLuaString(text, begin, start);
@@ -167,7 +159,7 @@ function endOfLuaString(text: string, quote: string, start: number): number {
   return text.length;
 }
 
-/** The directives of a text, without its includes. Throws UserError with file and line for unbalanced braces or quotes. */
+/** Leaves includes as they are. @throws UserError with file and line for unbalanced braces or quotes */
 export function parseConfig({ file, text, origin }: Layer): Directive[] {
   const top: Directive[] = [];
   const open: Directive[][] = [top];
@@ -222,13 +214,10 @@ export function parseConfig({ file, text, origin }: Layer): Directive[] {
   return top;
 }
 
-/** File lists of include patterns; read once and kept, like the files' contents. */
+/** By pattern, as first read. */
 const lists = new Map<string, readonly string[]>();
 
-/**
- * Reads a config with its includes in their places. Throws UserError for files that cannot be read or that include themselves.
- * @param folder at which relative names begin, those in included files too
- */
+/** Puts includes into their places. @param folder of relative names, those in included files too @throws UserError for unreadable files and circles */
 export async function readNginxConfig(
   layer: Layer,
   folder = path.dirname(layer.file),
@@ -256,7 +245,7 @@ export async function readNginxConfig(
     for (const file of files) {
       const inside = await readIncluded(file, { from, name }, open);
       letters += inside.text.length;
-      // A file may be included many times.
+      // A file may be included often.
       if (letters > mostConfigBytes)
         throw new UserError(
           `${from}: the config has more than ${mostConfigBytes / 1e6} MB with its includes: take a smaller one`,
@@ -272,10 +261,10 @@ function isGlob(pattern: string): boolean {
   return /[*?[]/.test(pattern);
 }
 
-/** Links to folders around them multiply the paths. */
+/** Links to outer folders multiply paths. */
 const mostFound = 10_000;
 
-/** The sorted paths that match an absolute pattern. Hidden names match only if the pattern has the dot. */
+/** Sorted. Hidden names match only a dot in the pattern. */
 function glob(pattern: string, by: Inclusion): string[] {
   let paths = ['/'];
   for (const segment of pattern.split('/').filter((part) => part !== '')) {
@@ -294,22 +283,21 @@ function glob(pattern: string, by: Inclusion): string[] {
   return paths.filter((file) => ifThere(() => lstatSync(file)) !== undefined).sort();
 }
 
-/** The form of names that match a part of a pattern, as glob(7) has it. */
+/** As glob(7). */
 export function globPattern(segment: string): RegExp {
-  // What is between the stars.
   const parts = [''];
   for (const [sign] of segment.matchAll(/\[!?\]?[^\]]*\]|\*+|[^]/g))
     if (sign.startsWith('*')) parts.push('');
     else parts.push(parts.pop() + letterPattern(sign));
   const [first = '', ...others] = parts;
   const last = others.pop();
-  // The first place of a part is as good as any later one: the part does not move again (as in an atomic group).
+  // A part's first place is as good as a later one: it does not move again (as in an atomic group).
   const inner = others.map((part, at) => `(?=(?<part${at}>.*?${part}))\\k<part${at}>`);
   const end = last === undefined ? '' : `${inner.join('')}.*${last}`;
   try {
     return new RegExp(`^${segment.startsWith('.') ? '' : '(?!\\.)'}${first}${end}$`, 's');
   } catch {
-    // A range that ends before its beginning, such as [z-a].
+    // A reversed range, such as [z-a].
     return /(?!)/;
   }
 }

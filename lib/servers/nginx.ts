@@ -1,5 +1,4 @@
-// nginx: nginx.conf as it runs is the scenario's config files, then the lines that depend on the machine; or a copy of a user's own,
-// which runs beside a running server.
+// nginx: the scenario's config files, then lines that depend on the machine; or a copy of a user's config, beside a running server.
 import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { addressIn, UserError } from '../errors.ts';
@@ -58,7 +57,7 @@ export const nginxKind: ServerKind = {
   complaintLine: /:(\d+)$/,
 };
 
-/** Older versions have directives of their own for keep-alive over HTTP/2. */
+/** Older ones have other directives for keep-alive over HTTP/2. */
 const oldestHttp2 = '1.19.7';
 
 async function compose(
@@ -93,15 +92,12 @@ async function compose(
     text: printConfig(config),
     tls,
     protocol: http2 ? http2Protocol : 'http/1.1',
-    // Relative paths, such as a log's, are below the server's temporary folder.
+    // Relative paths, as of logs, are below the temporary folder.
     args: (configFile) => ['-p', place.temp, ...logArgs(build), '-c', configFile],
   };
 }
 
-/**
- * @param listen the parameters after the address
- * @param level of the error log; by default starts, stops and crashes of workers, but no requests
- */
+/** @param listen the parameters after the address @param level of the error log; by default without requests */
 async function machineLines(
   listen: readonly string[],
   tls: boolean,
@@ -197,10 +193,10 @@ function isRelative({ args }: Directive): boolean {
 }
 
 interface NginxCopy extends ConfigCopy {
-  /** The folder of the user's file, also if that runs within another config. */
+  /** The user's file is in it, also within another config. */
   ownFolder: string;
   listens: ReadonlyMap<Directive, Directive[]>;
-  /** Names of upstream blocks, in lower case. */
+  /** Names of upstreams, in lower case. */
   blocks: ReadonlySet<string>;
 }
 
@@ -227,7 +223,7 @@ function change(directives: readonly Directive[], parent: string, copy: NginxCop
   });
 }
 
-/** Paths that begin at the config's folder; all others begin at the build's prefix. */
+/** Begin at the config's folder; all others at the build's prefix. */
 const pathsOfConfig =
   /^(?:\w+_)?ssl_(?:certificate|certificate_key|client_certificate|trusted_certificate|crl|dhparam|password_file|session_ticket_key|stapling_file)$|^(?:auth_basic_user_file|auth_jwt_key_file|js_path|quic_host_key)$/;
 
@@ -286,7 +282,7 @@ function changeLine(directive: Directive, parent: string, copy: NginxCopy): Dire
       return [directive];
     case 'root':
     case 'alias': {
-      // Same as with nginx -p: relative to the config's folder. If the file is not there, nginx looks in its prefix.
+      // Like nginx -p: relative to the config's folder, else to nginx's prefix.
       const folder = path.join(copy.ownFolder, first);
       if (!isRelative(directive) || !existsSync(folder)) return [directive];
       return instead(quoted(folder), `${folder}, beside the config`);
@@ -310,7 +306,7 @@ function changeLine(directive: Directive, parent: string, copy: NginxCopy): Dire
   return having(quoted(path.resolve(copy.folder, first)));
 }
 
-/** A js_import with the whole path of its file. nginx looks beside the config, then in js_path. */
+/** Makes its file's path absolute. nginx looks beside the config, then in js_path. */
 function importBesideConfig(directive: Directive, copy: ConfigCopy): Directive {
   const { args } = directive;
   const file = path.resolve(copy.folder, bareWord(args.at(-1) ?? ''));

@@ -1,4 +1,4 @@
-// Ports and addresses of this machine: free ones and the processes that listen.
+// This machine's ports and addresses.
 import { randomInt } from 'node:crypto';
 import { readdirSync } from 'node:fs';
 import { createServer } from 'node:net';
@@ -8,7 +8,7 @@ import { linkOf, textOf } from '../files.ts';
 import { run, type Before } from '../process.ts';
 import { livingFolder, socketsOf } from '../proc-files.ts';
 
-/** `address`: IPv4, such as 127.0.0.1. */
+/** The host is IPv4. */
 export interface Address {
   address: string;
   port: number;
@@ -22,19 +22,19 @@ const octet = '(?:25[0-5]|2[0-4]\\d|1\\d\\d|[1-9]?\\d)';
 const v6 = '::1|(?:0{1,4}:){7}0{0,3}1';
 const loopback = new RegExp(`^(?:localhost|127(?:\\.${octet}){3}|${v6}|\\[(?:${v6})\\])$`, 'i');
 
-/** Whether a host of a URL or a config is this machine. Accepts the usual notations only, and asks no resolver. */
+/** Knows usual notations, and asks no resolver. */
 export function isLoopback(host: string): boolean {
   return loopback.test(host);
 }
 
-/** The kernel gives higher ports to connections. */
+/** Higher ones are for connections. */
 const ownPorts = { first: 20_000, count: 10_000 };
 export const ownPortsText = `${ownPorts.first} to ${ownPorts.first + ownPorts.count - 1}`;
 const portsTried = 100;
-/** Servers that start at once get different ports. */
+/** Different for servers that start at once. */
 let nextPort = randomInt(ownPorts.count);
 
-/** Returns a port on which nothing listens now. Throws UserError if all tried ports are in use, or the error of listening. */
+/** @throws UserError if all tried are in use, or the error of listening */
 export async function freePort(address = loopbackAddress): Promise<number> {
   for (let tried = 0; tried < portsTried; tried++) {
     const port = ownPorts.first + (nextPort++ % ownPorts.count);
@@ -47,7 +47,7 @@ export async function freePort(address = loopbackAddress): Promise<number> {
   );
 }
 
-/** Returns the error of listening there (EADDRINUSE, EACCES, …); undefined if a server can listen. */
+/** The error of listening there (EADDRINUSE, EACCES, …); undefined if possible. */
 export function portProblem(at: Address): Promise<NodeJS.ErrnoException | undefined> {
   return new Promise((resolve) => {
     const server = createServer().once('error', resolve);
@@ -56,13 +56,10 @@ export function portProblem(at: Address): Promise<NodeJS.ErrnoException | undefi
 }
 
 const pollMs = 50;
-/** A command may listen elsewhere first, such as for an administrator. */
+/** It may listen elsewhere first, as for an administrator. */
 const elsewhereLimitMs = 5000;
 
-/**
- * Waits until a server listens at its address itself, since another process may have answered.
- * @throws UserError if others on the network can reach it, it listens elsewhere, or another process has its port; the signal's reason
- */
+/** Another process may have answered. @throws UserError if others on the network reach it, it listens elsewhere, or its port is another's; the signal's reason */
 export async function untilItListens(
   listening: () => Listening[],
   at: Address,
@@ -91,7 +88,7 @@ const caddyAdminPort = 2019;
 
 function elsewhere(sockets: readonly Listening[], at: Address, who: string): string {
   const places = [...new Set(sockets.map(hostAndPort))].join(' and ');
-  // Caddy may listen for its administration before it listens for its sites.
+  // Caddy may listen for its administrator first.
   const { port } = sockets.find((socket) => socket.port !== caddyAdminPort) ?? { port: 'PORT' };
   const remedy = sockets.some((socket) => socket.port === at.port)
     ? 'write 127.0.0.1 where its address belongs'
@@ -109,7 +106,7 @@ function noPort(pid: number, at: Address, who: string, limitMs: number): string 
   return `${who} does not listen on ${hostAndPort(at)} within ${limitMs / 1000} s, where somebody else answers: end that, or see why it waits; a container or a service is compared by its address`;
 }
 
-/** Whether a process listens there, in its own network namespace. */
+/** Looks in its own network namespace. */
 export function listensOn(pid: number, at: Address): boolean {
   return listeningOf([pid]).some((socket) => isAt(socket, at));
 }
@@ -123,17 +120,17 @@ interface Listening extends Address {
   uid: number;
 }
 
-/** The TCP sockets on which processes of one network namespace listen. @param user who has no other processes */
+/** They share a network namespace. @param user without other processes */
 export function listeningOf(pids: readonly (number | string)[], user?: number): Listening[] {
   if (pids.length === 0) return [];
   const sockets = listeningSockets(livingFolder(String(pids[0])));
-  // Root in a container may not see the descriptors of another user's processes (CAP_SYS_PTRACE).
+  // Root in a container may not see others' descriptors (CAP_SYS_PTRACE).
   if (user !== undefined) return sockets.filter(({ uid }) => uid === user);
   const inodes = new Set(pids.flatMap((pid) => socketsOf(pid)));
   return sockets.filter(({ inode }) => inodes.has(inode));
 }
 
-/** Throws UserError if others on the network can reach a socket, except at the server's own address. */
+/** @throws UserError if others on the network reach it, except at the server's own address */
 export function requireLoopback(sockets: readonly Listening[], at: Address, who: string): void {
   const open = sockets.find(
     ({ address }) => address !== at.address && !/^127\.|^::1$/.test(address),
@@ -148,7 +145,7 @@ function hostAndPort({ address, port }: Address): string {
   return `${address.includes(':') ? `[${address}]` : address}:${port}`;
 }
 
-/** All listening TCP sockets of a network namespace. `folder`: /proc, or a process's folder in it. */
+/** @param folder /proc, or a process's in it */
 export function listeningSockets(folder: string): Listening[] {
   const listening = '0A';
   return ['tcp', 'tcp6']
@@ -164,10 +161,7 @@ export function listeningSockets(folder: string): Listening[] {
     });
 }
 
-/**
- * Whether processes of one network namespace have connections that they opened, such as to a database; also if that cannot be seen. Those
- * over unix sockets to each other are none.
- */
+/** Whether processes of one network namespace opened connections, as to a database, but not over unix sockets to each other; also if unseen. */
 export async function connectsOut(pids: readonly (number | string)[]): Promise<boolean> {
   const inodes = new Set(pids.flatMap((pid) => socketsOf(pid)));
   if (inodes.size === 0) return true;
@@ -190,23 +184,23 @@ export async function connectsOut(pids: readonly (number | string)[]): Promise<b
   return unix.some((inode) => !inodes.has(peers.get(inode) ?? ''));
 }
 
-/** The peers of unix sockets, by inode, as ss(8) prints them; none if it cannot. @param folder of a process in /proc, whose network it is */
+/** Peers of unix sockets by inode, from ss(8). @param folder of a process, whose network it is */
 async function unixPeers(folder: string): Promise<ReadonlyMap<string, string>> {
   const network = `${folder}/ns/net`;
   const isHere = linkOf(network) === linkOf('/proc/self/ns/net');
   const before: Before[] = isHere ? [] : [['nsenter', `--net=${network}`, '--']];
   const limit = { seconds: 5, message: 'ss takes too long' };
   const printed = await run({ command: 'ss', args: ['-xH'], before, limit }).catch(() => undefined);
-  // Type, state, two queues, then path and inode of both ends.
+  // Type, state, two queues, path and inode of both ends.
   const lines = [...(printed?.stdout ?? '').matchAll(/ (\d+) +\S+ (\d+) *$/gm)];
   return new Map(lines.map(([, inode = '', peer = '']) => [inode, peer]));
 }
 
-/** The kernel writes an address as 32-bit words in its own byte order. */
+/** 32-bit words in the kernel's byte order. */
 function addressText(hex: string): string {
   const bytes = Buffer.from(hex, 'hex').swap32();
   const text = bytes.toString('hex');
-  // An IPv4 address may be mapped into IPv6.
+  // IPv4 in IPv6.
   if (/^(?:0{20}ffff)?.{8}$/.test(text)) return bytes.subarray(-4).join('.');
   return new URL(`http://[${text.match(/.{4}/g)?.join(':')}]`).hostname.slice(1, -1);
 }

@@ -1,5 +1,4 @@
-// Prepares servers to start. nginx, h2o or nghttpd: writes the config as it runs, and has the server check it. A user's command: runs
-// without a shell, as the current user.
+// Prepares servers to start: writes and checks configs; a user's command runs without a shell, as the current user.
 import { readFile, realpath, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { UserError } from '../errors.ts';
@@ -53,16 +52,13 @@ export const serverKinds: Record<ServerName, ServerKind> = {
 const handedDown =
   /^(?:PATH|TZ|LANG|LANGUAGE|LC_\w+|LD_\w+|MALLOC_\w+|GLIBC_TUNABLES|H2O_\w+|OPENSSL_\w+|SSL_CERT_\w+)$/;
 
-/** A server's words on the limit of its user's processes and threads. */
+/** A server's words on its user's limit of processes and threads. */
 const lacksProcesses = /(?:fork|thread).*Resource temporarily unavailable/;
 
 const readyLimitMs = 10_000;
 const checkSeconds = 30;
 
-/**
- * Prepares a server to start, as the scratch folder's user.
- * @throws UserError with the server's words, file and line if its config cannot be used, or the signal's reason
- */
+/** Runs it as the scratch folder's user. @throws UserError with the server's words, file and line, or the signal's reason */
 export async function prepareConfigured(
   spec: ConfiguredServer,
   at: Address,
@@ -85,13 +81,13 @@ export async function prepareConfigured(
   const { user } = scratch;
   const { text, ...config } = await configFor(spec, at, options, build, fileLimit, user, scratch);
   await requireRunnable(command, user);
-  // A user's own config may be secret.
+  // It may be secret.
   await writeFile(configFile, text, isOwn ? { mode: 0o600 } : {});
   const child = {
     command,
     args: config.args(scratch.keep(configFile, text)),
     user,
-    // Other processes of its user could read all variables, such as tokens.
+    // Other processes of its user could read tokens.
     env: user && variablesHandedDown(),
     cwd: config.workingFolder ?? (user === undefined ? folder : scratch.temp),
   };
@@ -119,7 +115,7 @@ export async function prepareConfigured(
   }
   const { tls, protocol, hosts, hangsUp, workers, redirections, upstreams } = config;
   let check: Prepared['check'] = {};
-  // The length of a user's own page may change, such as by a date.
+  // It may change, as by a date.
   if (isOwn) check = { anyLength: true, hosts, hangsUp, user: user?.name };
   return {
     about: { name, version: build.version, workers, redirections, upstreams },
@@ -148,7 +144,7 @@ function variablesHandedDown(): NodeJS.ProcessEnv {
   return Object.fromEntries(variables.filter(([name]) => handedDown.test(name)));
 }
 
-/** Has the server read its config, and ends what code in it left running. */
+/** Ends what code in the config left running. */
 function runCheck(scratch: Scratch, check: ProcessOptions): Promise<Finished> {
   const endLeft = () => {
     for (const pid of scratch.processes(true)) sendIfThere(Number(pid), 'SIGKILL');
@@ -156,7 +152,7 @@ function runCheck(scratch: Scratch, check: ProcessOptions): Promise<Finished> {
   return run({ ...check, ended: endLeft });
 }
 
-/** The line of the server's complaint about its config; undefined if it has none. */
+/** About its config. */
 function complaintIn(
   { code, stdout, stderr }: Finished,
   { complaint }: ServerKind,
@@ -164,7 +160,7 @@ function complaintIn(
 ): string | undefined {
   if (code === 0) return undefined;
   const errors = scratch.withOwnPaths(stderr);
-  // An older nginx first tries the log that it was built with, which it may not write.
+  // An older nginx first tries its build's log, which it may not write.
   const isAboutConfig = (line: string) =>
     complaint.test(line) && !line.includes('could not open error log file');
   return errors.split('\n').find(isAboutConfig) ?? lastLine(errors + stdout);
@@ -212,13 +208,13 @@ async function configFor(
   return kind.adopt(config[0] as string, adoptPlace, build);
 }
 
-/** Some commands compile, or read all their files, before they answer. */
+/** Some compile, or read all files. */
 const commandReadyLimitMs = 60_000;
 
-/** A container's processes are children of a daemon: they have other cores, and stay when this program ends. */
+/** A daemon's children: on other cores, and they stay. */
 const containerPrograms = /^(?:docker|nerdctl|podman)$/;
 
-/** Prepares a command to start in its folder. Throws UserError if there is no such program, or if it only asks for a container. */
+/** @throws UserError without such a program, or if it only asks for a container */
 export async function prepareCommand(
   spec: CommandServer,
   at: Address,

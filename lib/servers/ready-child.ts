@@ -1,9 +1,8 @@
-// The process that waitUntilReadyInside starts: it prints the answer.
+// waitUntilReadyInside starts this process, which prints the answer.
 import { UserError } from '../errors.ts';
 import { notReady, waitUntilReady } from './ready.ts';
 import type { ReadyCheck } from './server.ts';
 
-/** Defined by waitUntilReadyInside. */
 declare const readyCheck: ReadyCheck;
 
 try {

@@ -13,21 +13,18 @@ import { requireQuic } from './quic.ts';
 import { retryAfter } from './startup.ts';
 import type { Answer, ReadyCheck, RunningServer, ServerSide } from './server.ts';
 
-/** A connection that fails later was not refused. */
+/** What fails later was not refused. */
 const silentMs = 1000;
-/** Codes of errors for which no connection came up. */
+/** No connection came up. */
 const unreached = /^E(?:CONNREFUSED|TIMEDOUT|HOSTUNREACH|NETUNREACH|NOTFOUND|AI_\w+)$/;
-/** Node's words for how a connection ended, and ours. */
+/** Node's and ours. */
 const endings: readonly [RegExp, string][] = [
   [/^aborted$/, 'its answer breaks off'],
   [/^socket hang up$/, 'it ends the connection without an answer'],
   [/tlsv1 alert internal error/, 'it has no certificate for this name'],
 ];
 
-/**
- * Returns the answer once the page has its status, its length if known, and the protocol. Retries refused and broken connections.
- * @throws UserError after `limitMs`, and at once for a wrong answer or protocol; or the signal's reason
- */
+/** Waits for the right status, length if known, and protocol. Retries refused and broken connections. @throws UserError after `limitMs`, at once for a wrong answer; the signal's reason */
 export async function waitUntilReady(
   check: ReadyCheck,
   signal: AbortSignal,
@@ -42,19 +39,19 @@ export async function waitUntilReady(
     throw new UserError(`${url} ${problem}${hint}`);
   };
   const within = `within ${limitMs / 1000} s`;
-  // The timer of AbortSignal.timeout does not keep Node from ending.
+  // AbortSignal.timeout's timer lets Node end.
   const late = new AbortController();
   const timer = setTimeout(() => late.abort(), limitMs);
   const until = AbortSignal.any([signal, late.signal]);
   const beganMs = performance.now();
   try {
-    // A server that answers no connection, or not in time, does so for all names.
+    // If a server does not answer in time, no name helps.
     for (let last = '', hint = ''; ; await delay(retryAfter(performance.now() - beganMs))) {
       const askedAtMs = performance.now();
       try {
         const answer = await onConnection(check, until, (ask) => ask(first));
         requireRight(answer, url, check, first);
-        // Node has no HTTP/3: the page is asked for over HTTP/1.1.
+        // Node has no HTTP/3.
         if (protocol === 'h3') await requireQuic(origin, until);
         if (!allPages || !isMix(page)) return answer;
         return { ...answer, ...(await askPages(check, page.requests, signal)) };
@@ -99,11 +96,11 @@ function requireRight(
 ): void {
   const { page, anyLength, user } = check;
   const { docroot, host, bodyBytes, status: expected = 200 } = page;
-  // Requests with a status of their own are judged together.
+  // Requests with statuses of their own are judged together.
   if (request.status !== undefined) return;
   const asked = host === undefined ? url : `${url} (host ${host})`;
   if (status === expected) {
-    // The length of several pages is their mean.
+    // Several pages have a mean.
     if (anyLength || isMix(page) || (bodyBytes ?? bytes) === bytes) return;
     throw new UserError(
       `${asked} answers with ${bytes} bytes instead of ${bodyBytes}: it is not the page that is to be measured`,
@@ -129,7 +126,7 @@ function requireRight(
   );
 }
 
-/** How to ask for a name of the server: its default host may only turn requests away. */
+/** The default host may only turn requests away. */
 function withName({ origin, page, hosts = [] }: ReadyCheck): string {
   const name = hosts
     .map((host) => /^([\w-]+(?:\.[\w-]+)+)(?::\d+)?$/.exec(host)?.[1])
@@ -139,9 +136,9 @@ function withName({ origin, page, hosts = [] }: ReadyCheck): string {
     : ` (it serves ${name}: --url ${origin.split(':')[0]}://${name}${shownUrl(pathOfPage(page))}; in a scenario page.host)`;
 }
 
-/** Patterns for code and message. A colon at the end is followed by Node's message. */
+/** They match code and message. After a colon comes Node's message. */
 const wrongProtocols: readonly [RegExp, string?][] = [
-  // Caddy answers so until it has made its certificate, for seconds on a busy machine.
+  // Caddy's answer until it has made its certificate.
   [/tlsv1 alert internal error/],
   [
     /^\S*NO_APPLICATION_PROTOCOL/,
@@ -155,7 +152,7 @@ const wrongProtocols: readonly [RegExp, string?][] = [
   [/^ERR_HTTP2_ERROR/, 'does not speak HTTP/2'],
 ];
 
-/** undefined for the errors of a server that is still starting. */
+/** undefined while a server is starting. */
 function wrongProtocol(code: string, message: string, protocol: Protocol): string | undefined {
   const reason = wrongProtocols.find(([sign]) => sign.test(`${code} ${message}`))?.[1];
   if (reason?.endsWith(':'))
@@ -163,12 +160,12 @@ function wrongProtocol(code: string, message: string, protocol: Protocol): strin
   return reason?.endsWith('HTTP/2') && protocol === 'h2c' ? `${reason} without TLS (h2c)` : reason;
 }
 
-/** The exit code of a process that prints a UserError of waitUntilReady. */
+/** A process that prints waitUntilReady's UserError exits with it. */
 export const notReady = 3;
 
 let childScript: Promise<string> | undefined;
 
-/** Does waitUntilReady, in an enclosure by a process of its own. @param enter as in ServerSide; absent: on loopback */
+/** Starts a process in the enclosure. @param enter as in ServerSide; absent: on loopback */
 export async function waitUntilReadyInside(
   enter: ServerSide['enter'] | undefined,
   check: ReadyCheck,
@@ -192,7 +189,7 @@ export async function waitUntilReadyInside(
   );
 }
 
-/** Returns a running server's answer; asks for all of several pages. `enter` as above. */
+/** Asks for all of several pages. @param enter as above */
 export async function answerOfAll(
   { origin, answer }: RunningServer,
   check: Omit<ReadyCheck, 'origin' | 'allPages'>,

@@ -1,19 +1,17 @@
-// A server on another machine, as a round sees it.
 import type { MachineReading } from '../machine/usage.ts';
 import type { LogAlarms } from './lifecycle.ts';
 import type { RunningServer } from './server.ts';
 import type { ServerSample, TreeUsage } from './usage.ts';
 
-/** A server's use; every 100 ms also that of its cores. */
+/** Every 100 ms with that of its cores. */
 export interface RemoteSample extends ServerSample, TreeUsage {
   machine?: MachineReading;
 }
 
-/** Its machine alone knows its processes and its log. */
+/** Only its machine knows its processes and log. */
 export interface RemoteServer extends RunningServer {
-  /** Alarms in the server's log, see alarmsIn. */
   alarms(): Promise<LogAlarms>;
-  /** Samples its use. The returned function ends that and returns the samples by this machine's monotonic clock. */
+  /** The returned function ends it and returns the samples by this machine's monotonic clock. */
   watch(): Promise<() => Promise<RemoteSample[]>>;
 }
 

@@ -1,4 +1,4 @@
-// The user that a server runs as, and its limit of open files.
+// A server's user, and its limit of open files.
 import { randomInt } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { UserError } from '../errors.ts';
@@ -7,29 +7,26 @@ import { mostProcessesOfGroups } from '../machine/usage.ts';
 import { processIds, userOf } from '../proc-files.ts';
 import { lastLine, run, type Before, type RunAs } from '../process.ts';
 
-/** Ids that nothing else uses (systemd, Users, Groups, UIDs and GIDs), and those of a container, which may have no others. */
+/** Unused by others (systemd, Users, Groups, UIDs and GIDs), and a container's. */
 const freeIds = [
   { first: 0x7000_0000, count: 0x0800_0000 },
   { first: 61_184, count: 4336 },
 ];
 
-/**
- * Returns a user for one server, if root starts it: no file and no other process is this user's. undefined if bakeoff does not run as
- * root.
- */
+/** A user for one server, if root starts it: nothing else is this user's. */
 export function unprivilegedUser(): RunAs | undefined {
   if (process.geteuid?.() !== 0) return undefined;
   const range = freeIds.find(isMapped) ?? (freeIds[0] as (typeof freeIds)[number]);
   const taken = idsInUse();
   for (;;) {
-    // The next one is for who ends its processes (scope.ts).
+    // The next one ends its processes (scope.ts).
     const id = range.first + 2 * randomInt(range.count / 2);
     if (!taken.has(id) && !taken.has(id + 1))
       return { name: 'an unprivileged user', uid: id, gid: id };
   }
 }
 
-/** Whether the user namespace of this process has the ids. */
+/** Looks at this process's user namespace. */
 function isMapped({ first, count }: (typeof freeIds)[number]): boolean {
   const holds = (line: string) => {
     const [begin = NaN, , size = 0] = line.trim().split(/\s+/).map(Number);
@@ -45,7 +42,7 @@ function idsInUse(): Set<number> {
 
 const runnable = new Set<string>();
 
-/** Throws UserError if root cannot become this user, or the user cannot run the binary. */
+/** @throws UserError if root cannot become this user, or that cannot run the binary */
 export async function requireRunnable(binary: string, user: RunAs | undefined): Promise<void> {
   // All users that own nothing may do the same.
   if (user === undefined || runnable.has(binary)) return;
@@ -62,24 +59,24 @@ export async function requireRunnable(binary: string, user: RunAs | undefined): 
 /** Listening socket, epoll, logs, channels, pages. */
 const otherFiles = 256;
 
-/** The hard limit of open files, which child processes inherit. */
+/** That child processes inherit. */
 export function hardFilesLimit(): number {
-  // If the limit is "unlimited", the kernel's own applies.
+  // The kernel's limit holds where there is none.
   return Math.min(hardLimit('open files'), Number(readFileSync('/proc/sys/fs/nr_open', 'utf8')));
 }
 
-/** Limit of processes and threads for a server's user: far more than a server has, and too few to exhaust the machine. */
+/** More than a server has, too few to exhaust the machine. */
 const mostProcesses = 4096;
 
-/** The part of the control groups' processes that a server may have: several may be at theirs, and what ends them needs some too. */
+/** Several servers may be at their limit, and what ends them needs processes too. */
 const partOfGroups = 1 / 8;
 
-/** The limit of processes for a server's user. @param ofGroups how many the control groups may have */
+/** @param ofGroups the control groups' */
 export function processesLimit(ofGroups = mostProcessesOfGroups()): number {
   return Math.min(hardLimit('processes'), mostProcesses, Math.floor(ofGroups * partOfGroups));
 }
 
-/** If memory ends before bakeoff has seen to it, the kernel kills this process and its children first. They cannot change that. */
+/** Out of memory, the kernel kills this process and its children first, which they cannot change. */
 const firstToGo: Before = [
   'sh',
   '-c',
@@ -87,7 +84,7 @@ const firstToGo: Before = [
   'sh',
 ];
 
-/** Words before a command of a server. Root's limits may be higher than its children may set them. @param user of the server, if root starts it */
+/** Before a server's command. Root's limits may be higher than its children may set. @param user if root starts it */
 export function limiting(fileLimit: number, user: RunAs | undefined): Before[] {
   const files = `--nofile=${fileLimit}:${fileLimit}`;
   if (user === undefined) return [['prlimit', files, '--']];
@@ -95,7 +92,7 @@ export function limiting(fileLimit: number, user: RunAs | undefined): Before[] {
   return [firstToGo, ['prlimit', files, processes, '--']];
 }
 
-/** Infinity if it is unlimited. @param what as /proc names it */
+/** Or Infinity. @param what as /proc names it */
 function hardLimit(what: string): number {
   const limits = readFileSync('/proc/self/limits', 'utf8');
   const limit = new RegExp(`^Max ${what}\\s+\\S+\\s+(\\S+)`, 'm').exec(limits)?.[1];
@@ -106,12 +103,7 @@ export function filesNeeded(asked: number | undefined, connections: number): num
   return asked ?? connections + otherFiles;
 }
 
-/**
- * Returns the limit of open files for a server. Throws UserError if the hard limit is too low.
- * @param asked ServerSpec.fileLimit, maybe too low for the load on purpose; absent: the hard limit
- * @param connections of the load, which may all go to one worker
- * @param host as in requireFiles
- */
+/** @param asked ServerSpec.fileLimit, maybe too low on purpose; absent: the hard limit @param connections may all go to one worker @param host as in requireFiles @throws UserError */
 export function fileLimitFor(
   name: string,
   asked: number | undefined,
@@ -129,11 +121,7 @@ export function fileLimitFor(
   return asked ?? hardLimit;
 }
 
-/**
- * Throws UserError if more files are needed than the limit.
- * @param why begins the message: "h2o needs 5256 open files for 5000 connections"
- * @param host of the limit, as the user named it; absent: this machine
- */
+/** @param why begins the message: "h2o needs 5256 open files for 5000 connections" @param host of the limit; absent: this machine @throws UserError */
 export function requireFiles(needed: number, hardLimit: number, why: string, host?: string): void {
   if (needed <= hardLimit) return;
   if (host === undefined)

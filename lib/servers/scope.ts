@@ -1,6 +1,5 @@
-// All processes of one server, wherever they go, and how they end. A config may run code, and code may leave its parent, its process
-// group and its session. In a cgroup it is found all the same. Without one, root's servers are found by their user, which no other
-// process has, and the servers of other users by session, descent and a variable of their environment.
+// A server's processes, and their end. Code in a config may leave its parent, group and session: a cgroup still has it. Without one, root's
+// servers are found by their user, which no other process has, others by session, descent and a variable of their environment.
 import { randomUUID } from 'node:crypto';
 import { existsSync, lstatSync, mkdirSync, readlinkSync, rmdirSync } from 'node:fs';
 import path from 'node:path';
@@ -24,16 +23,14 @@ import { processTree, statFields } from './usage.ts';
 
 export type Scope = Awaited<ReturnType<typeof openScope>>;
 
-/** Removing millions of files takes longer, and then goes on by itself. */
+/** Removing millions of files takes longer, and goes on by itself. */
 const endMs = 15_000;
-/** Time limit for ending leftovers of a killed bakeoff, because a process that hangs in the kernel never ends. */
+/** A process that hangs in the kernel never ends. */
 const leftMs = 5000;
 
 /**
- * Makes a scope for the processes of a server. They end, and the folder is removed, when `end` is called, or within 5 s if this process
- * is killed.
- * @param folder a folder of this process's user, in which only `temp` may belong to the server's user
- * @param user of the server, as which nothing else runs; absent: the current user
+ * Ends its processes and removes the folder at `end`, or within 5 s if this process is killed.
+ * @param folder of this process's user; only `temp` in it may be the server's @param user as which nothing else runs; absent: the current one
  */
 export async function openScope(folder: string, user?: RunAs) {
   const cgroup = await makeCgroup(path.basename(folder));
@@ -41,10 +38,10 @@ export async function openScope(folder: string, user?: RunAs) {
   const isMarked = cgroup === undefined && user === undefined;
   const guard = await startEnding({ cgroup, user, mark, folder });
   let leader: number | undefined;
-  /** When each process began that was found by descent. */
+  /** Processes found by descent, and their begin. */
   const seen = new Map<string, string>();
 
-  /** The leader's session, processes with the mark, and the descendants of both. A process stays a member. */
+  /** The leader's session, processes with the mark, and their descendants. They stay members. */
   function byDescent(thorough: boolean): string[] {
     const isOwn = (pid: string) =>
       (seen.has(pid) && seen.get(pid) === startOf(pid)) ||
@@ -60,9 +57,7 @@ export async function openScope(folder: string, user?: RunAs) {
     return running;
   }
 
-  /**
-   * The ids of running processes. @param thorough also finds processes that only their environment identifies, which takes longer
-   */
+  /** Ids that run. @param thorough also those that only their environment shows, which takes longer */
   function processes(thorough = false): string[] {
     if (cgroup !== undefined) return textOf(path.join(cgroup, 'cgroup.procs')).match(/\d+/g) ?? [];
     return user === undefined ? byDescent(thorough) : processesOf(user);
@@ -80,49 +75,45 @@ export async function openScope(folder: string, user?: RunAs) {
   if (user !== undefined) enter.push(...leavingKeys());
   let ending: Promise<void> | undefined;
   return {
-    /** Goes before a command of the server. */
+    /** Before a command. */
     enter,
     processes,
-    /** CPU seconds of all that has run in the scope, ended processes too; undefined if there is no control group that counts them. */
+    /** Ended processes too; undefined without a control group that counts. */
     cpuSeconds: () => (cgroup === undefined ? undefined : cpuSecondsOf(cgroup)),
-    /** Names the server's first process, which leads a session. */
+    /** The server's first process, which leads a session. */
     led(pid: number): void {
       leader = pid;
     },
-    /** Kills all that runs, and removes the folder. Never throws; may be called again. */
+    /** Kills all, and removes the folder. Never throws; may be called again. */
     end: () => (ending ??= end()),
   };
 }
 
-/** The numbers of keyctl(2) and setresuid(2), by Node's names of architectures. */
+/** Numbers of keyctl(2) and setresuid(2), by Node's architectures. */
 const systemCalls = new Map([
   ['x64', { keyctl: 250, setresuid: 117 }],
   ['arm64', { keyctl: 219, setresuid: 147 }],
 ]);
 
-/**
- * Begins a new session keyring (KEYCTL_JOIN_SESSION_KEYRING) before a command: root's, with root's keys, goes to children of
- * any user. Of what is at hand everywhere only Perl makes this call; without Perl the keyring stays.
- */
+/** A new session keyring (KEYCTL_JOIN_SESSION_KEYRING): root's, with its keys, would go to any child. Only Perl is everywhere; without it the keyring stays. */
 function leavingKeys(): Before[] {
   const number = systemCalls.get(process.arch)?.keyctl;
   const perl = helperIfThere('perl');
   if (number === undefined || perl === undefined) return [];
-  // Perl complains of a locale that is not installed.
+  // Perl complains of missing locales.
   const script = `PERL_BADLANG=0 exec "$0" -e 'delete $ENV{PERL_BADLANG}; syscall(${number}, 1, 0); exec { $ARGV[0] } @ARGV; die "$ARGV[0]: $!\n"' -- "$@"`;
   return [['sh', '-c', script, perl]];
 }
 
 /**
- * Shell words that kill all processes of the user "$uid" at once, however fast they fork. A process of that user could be killed itself
- * before it comes to this. With the user as its effective one alone, and otherwise the next, which no process has (unprivilegedUser),
- * it may signal them, and they not it. Only Perl makes this call: without it, a process of the user has to do.
+ * Kills all of the user "$uid" at once, however fast they fork. A process of that user could be killed first: with it as the effective user
+ * alone, and else the next, which no process has (unprivilegedUser), it may signal them, and not they it. Without Perl, one of the user has to do.
  */
 function killingAll(): string {
   const asUser = `as_user 1 "$@" sh -c 'kill -KILL -1'`;
   const number = systemCalls.get(process.arch)?.setresuid;
   if (number === undefined) return asUser;
-  // Never as one who may signal others, such as process 1.
+  // Never as one who may signal process 1.
   const script = `my $uid = 0 + $ARGV[0]; my $next = $uid + 1; syscall(${number}, $next, $uid, $next);
     $< == $next && $> == $uid && !kill(0, 1) or exit 1; kill "KILL", -1`;
   return `if command -v perl; then timeout -s KILL 1 perl -e '${script}' "$uid"; else ${asUser}; fi`;
@@ -134,22 +125,21 @@ function processesOf({ uid }: RunAs): string[] {
   return processIds('/proc').filter((pid) => userOf(pid) === uid && runningFields(pid));
 }
 
-/** An ended process may stay in the table for a while. One whose first thread has ended may run on. */
+/** Ended ones may stay in the table; one whose first thread has ended may run on. */
 function runningFields(pid: string): string[] | undefined {
   const fields = statFields(`/proc/${pid}`);
   const hasEnded = fields !== undefined && /^[ZX]$/.test(fields[0] as string);
   return hasEnded && namesIn(`/proc/${pid}/task`).length < 2 ? undefined : fields;
 }
 
-/** Clock ticks since the boot: together with its id it names a process, since ids are used again. */
+/** Ticks since the boot: with its id, which is used again, they name a process. */
 function startOf(pid: string): string | undefined {
   return runningFields(pid)?.[19];
 }
 
 /**
- * Kills what is left and removes the folder: when its input has a line, with ids, or when its input ends, after which the servers of a
- * killed bakeoff have 5 s to end by themselves. Its words: cgroup, mark, folder, and the server's user with the command that
- * becomes this user, or nothing.
+ * Kills what is left and removes the folder, at a line of ids, or at the input's end, 5 s later for a killed bakeoff's servers. Its words:
+ * cgroup, mark, folder, and the server's user with the command that becomes it, or nothing.
  */
 const endScript = (folders: readonly string[]) => `
   cgroup=$1 mark=$2 folder=$3 uid=\${4:-0}
@@ -245,16 +235,12 @@ async function startEnding({ cgroup = '', user, mark, folder }: Ending) {
     cwd: '/',
     env: { PATH: systemPath },
     stdio: ['pipe', 'ignore', 'ignore'],
-    // It traps TERM.
     orphanedBy: 'TERM',
     isSpared: true,
   });
 }
 
-/**
- * Ends a server's leftovers after bakeoff was killed: processes, cgroup and folder, in which `temp` belongs to the server.
- * Returns after 5 s at the latest, and continues in the background.
- */
+/** Ends a killed bakeoff's server: processes, cgroup and folder, with the server's `temp`. Returns after 5 s at most, and goes on. */
 export async function endLeft(folder: string): Promise<void> {
   const place = await cgroupPlace();
   const cgroup = place && path.join(place, path.basename(folder));
@@ -263,7 +249,6 @@ export async function endLeft(folder: string): Promise<void> {
   const ending = await startEnding({
     cgroup: cgroup !== undefined && existsSync(cgroup) ? cgroup : undefined,
     user: isOthers ? { name: '', uid: temp.uid, gid: temp.gid } : undefined,
-    // No process has it.
     mark: randomUUID(),
     folder,
   });
@@ -274,7 +259,7 @@ export async function endLeft(folder: string): Promise<void> {
 
 let place: Promise<string | undefined> | undefined;
 
-/** The cgroup of this process, if it may make others in it: of version 2, or the freezer's of version 1. */
+/** This process's, if it may make others in it: version 2, or version 1's freezer. */
 function cgroupPlace(): Promise<string | undefined> {
   return (place ??= findPlace());
 }
@@ -294,12 +279,12 @@ async function findPlace(): Promise<string | undefined> {
   return undefined;
 }
 
-/** The number of the PID namespace: containers with their own may share folders and cgroups. */
+/** Containers with their own may share folders and cgroups. */
 export function pidNamespace(): string {
   return /\d+/.exec(readlinkSync('/proc/self/ns/pid'))?.[0] ?? '';
 }
 
-/** Removes the empty cgroups below `cgroup` whose bakeoff was killed before it could. */
+/** Empty ones below `cgroup`, of a killed bakeoff. */
 export function removeLeftCgroups(cgroup: string): void {
   const named = new RegExp(`^bakeoff-(?:server|probe)-${pidNamespace()}-(\\d+)-`);
   for (const name of namesIn(cgroup)) {
@@ -317,7 +302,7 @@ function ownCgroups(): string[] {
   const lines = textOf('/proc/self/cgroup').split('\n');
   const cgroups: string[] = [];
   for (const mount of textOf('/proc/self/mountinfo').split('\n')) {
-    // Root of the mount, its place, and after a dash its type, source and options.
+    // Root of the mount, place; after a dash type, source, options.
     const [, root = '', at = '', kind, options = ''] =
       /^\d+ \d+ \S+ (\S+) (\S+) .* - (cgroup2?) \S+ (\S+)$/.exec(mount) ?? [];
     const isFreezer = options.split(',').includes('freezer');
@@ -328,7 +313,7 @@ function ownCgroups(): string[] {
     const below = ownPath === undefined ? '..' : path.relative(root, ownPath);
     if (!below.startsWith('..')) cgroups.push(path.join(at, below));
   }
-  // Version 2 kills all processes of a cgroup at once.
+  // Version 2 kills all at once.
   return cgroups.sort((a, b) => Number(isVersion2(b)) - Number(isVersion2(a)));
 }
 

@@ -1,4 +1,3 @@
-// Temporary folders of servers.
 import {
   chmodSync,
   chownSync,
@@ -20,17 +19,14 @@ import type { RunAs } from '../process.ts';
 import { filesLeftBy, openFolders, watchBounds } from './bounds.ts';
 import { endLeft, openScope, pidNamespace } from './scope.ts';
 
-/** Folders of killed processes. What cannot be ended, such as a process that hangs in the kernel, is waited for once. */
+/** Folders of killed processes. What hangs in the kernel is waited for once. */
 const ending = new Map<string, Promise<void>>();
 
-/**
- * The folder for temporary files. Takes /tmp if the server's user cannot enter root's (pam_tmpdir), or another user could put something
- * else in place of a folder there.
- */
+/** /tmp if the server's user cannot enter root's (pam_tmpdir), or another user could replace a folder there. */
 export const usualPlace = (): string =>
   process.geteuid?.() === 0 && !servesAll(tmpdir()) ? '/tmp' : tmpdir();
 
-/** Makes a folder closed to other users, and removes those of killed processes. */
+/** Closed to others. Removes those of killed processes. */
 export async function temporaryFolder(
   prefix = 'bakeoff-server-',
   place = usualPlace(),
@@ -46,7 +42,7 @@ export async function temporaryFolder(
   return mkdtemp(path.join(place, `${names}${process.pid}-`));
 }
 
-/** Whether it is a folder of this user's, not a link or another user's. */
+/** No link, and not another user's. */
 function isOwnFolder(folder: string): boolean {
   const stats = ifThere(() => lstatSync(folder));
   return stats?.isDirectory() === true && stats.uid === process.geteuid?.();
@@ -54,11 +50,7 @@ function isOwnFolder(folder: string): boolean {
 
 export type Scratch = Awaited<ReturnType<typeof makeScratch>>;
 
-/**
- * Makes a server's folder and the scope of its processes. The run's folder may be closed to the server's user.
- * @param user of the server, as which nothing else runs, and which has bounds; absent: the current user. @param name of the server
- * @param place see temporaryFolder
- */
+/** Makes the scope of its processes, too: the run's folder may be closed to them. @param user as which nothing else runs, with bounds; absent: the current one @param place see temporaryFolder */
 export async function makeScratch(user?: RunAs, name = '', place?: string) {
   const folder = realpathSync(await temporaryFolder(undefined, place));
   const temp = path.join(folder, 'temp');
@@ -82,11 +74,10 @@ export async function makeScratch(user?: RunAs, name = '', place?: string) {
   return {
     ...scope,
     user,
-    /** See Scope. */
     end: endOnce,
-    /** Says that the server's user went over its bounds; undefined if it did not. */
+    /** That the user went over its bounds. */
     exceeded: () => bounds?.exceeded(),
-    /** Only the server may read the copy. */
+    /** Only the server may read it. */
     keep(name: string, content: string | Buffer): string {
       const file = path.join(kept, `${original.size}-${path.basename(name)}`);
       original.set(file, name);
@@ -96,22 +87,22 @@ export async function makeScratch(user?: RunAs, name = '', place?: string) {
     /** Not there yet. */
     docroot: path.join(folder, 'www'),
     temp,
-    /** Gives the server's user its files. */
+    /** The server's user gets its files. */
     give(): void {
       if (user !== undefined)
         for (const file of [temp, ...readdirSync(kept).map((name) => path.join(kept, name))])
           chownSync(file, user.uid, user.gid);
       for (const inner of [kept, folder]) chmodSync(inner, 0o711);
     },
-    /** Removes the kept files once the server has read them, since it could be made to serve them. */
+    /** Called once the server has read them: it could be made to serve them. */
     forget: () => rmSync(kept, { recursive: true, force: true }),
-    /** Puts the original paths into a server's message. */
+    /** Changes a server's message. */
     withOwnPaths: (message: string) =>
       [...original].reduce((text, [file, name]) => text.replaceAll(file, name), message),
   };
 }
 
-/** Names files of the server's user that are there after its end. Never throws. */
+/** There after its end. Never throws. */
 async function sayLeft(name: string, { uid }: RunAs): Promise<void> {
   const left = await filesLeftBy(uid).catch(() => []);
   if (left.length === 0) return;
@@ -119,7 +110,7 @@ async function sayLeft(name: string, { uid }: RunAs): Promise<void> {
   console.error(`${name} left files that are still there: ${some}: remove them`);
 }
 
-/** Whether all users may enter a folder, and only root can put something else in place of what root makes there. */
+/** All may enter, and only root can replace what root makes there. */
 function servesAll(folder: string): boolean {
   const real = ifThere(() => realpathSync(folder));
   if (real === undefined) return false;

@@ -1,14 +1,11 @@
-// How long a server takes to start: from its exec to its first good answer.
+// Times a server's start, from its exec to its first good answer.
 import { setTimeout as delay } from 'node:timers/promises';
 import { readIfThere } from '../files.ts';
 import type { Child } from '../process.ts';
 
 const lookMs = 1;
 
-/**
- * Resolves to the instant of performance.now() at which a process became its command, in the middle between two looks a millisecond apart,
- * or more on a busy machine; undefined if it ended before. @param commandWords the number of words of the command with its arguments
- */
+/** When a process became its command (performance.now()), between two looks a millisecond or more apart; undefined if it ended. @param commandWords number of words */
 export async function commandBegan(
   { pid, line, hasExited }: Pick<Child, 'pid' | 'line' | 'hasExited'>,
   commandWords: number,
@@ -18,7 +15,7 @@ export async function commandBegan(
   while (!hasExited()) {
     const now = readIfThere(`${proc}/${pid}/cmdline`, 'utf8');
     const nowMs = performance.now();
-    // Within exec it is empty.
+    // Empty within exec.
     if (now && !isBefore(now.split('\0').slice(0, -1), line, commandWords))
       return (beforeMs + nowMs) / 2;
     beforeMs = nowMs;
@@ -27,7 +24,7 @@ export async function commandBegan(
   return undefined;
 }
 
-/** Whether a command line is that of a program which becomes the command: the last of all words, and more than the command's. */
+/** A program which becomes the command: the last of all words, and more. */
 function isBefore(now: readonly string[], all: readonly string[], commandWords: number): boolean {
   const last = all.slice(-now.length);
   return now.length > commandWords && now.every((word, index) => word === last[index]);
@@ -35,7 +32,7 @@ function isBefore(now: readonly string[], all: readonly string[], commandWords: 
 
 const longestRetryMs = 20;
 
-/** How long to wait before a starting server is asked again: a hundredth of the time so far, which is then as exact. */
+/** A hundredth of the time so far, which is then as exact. */
 export function retryAfter(elapsedMs: number): number {
   return Math.min(longestRetryMs, Math.max(1, elapsedMs / 100));
 }

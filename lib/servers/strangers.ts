@@ -1,12 +1,11 @@
-// Connections on the machine's loopback to a server under load that the load did not make. They come from code in another side's config,
-// or from another program.
+// Connections to a server under load that the load did not make: from code in another side's config, or another program.
 import { textOf } from '../files.ts';
 import { lookAtRandom } from '../random.ts';
 import { socketsOf, userOf } from '../proc-files.ts';
 import { isLoopback } from './ports.ts';
 import { isStarted, isWatched, type RunningServer } from './server.ts';
 
-/** A side whose server is on the machine's loopback. */
+/** A side on the machine's loopback. */
 export interface SharedSide {
   name: string;
   server: RunningServer;
@@ -14,9 +13,7 @@ export interface SharedSide {
   connections: number;
 }
 
-/** A client's socket on loopback. */
 interface Client {
-  /** The server's port. */
   port: number;
   user: number;
   inode: string;
@@ -24,11 +21,7 @@ interface Client {
 
 const samples = { everyMs: 250, mostUsed: 0.02 };
 
-/**
- * Looks for strangers until the returned function is called. That returns, for each side, the name of the side that had connections to its
- * server, '' for another program, and undefined for nobody.
- * @param generator process id of the load generator
- */
+/** Until the returned function is called, which says by side whose connections its server had: a side's, '' for another program. @param generator process id */
 export function watchStrangers(
   sides: readonly SharedSide[],
   generator: number,
@@ -44,7 +37,7 @@ export function watchStrangers(
   };
 }
 
-/** Returns the strangers of the sides `asked` for that have connections now. */
+/** Now, of the sides `asked` for. */
 function lookFor(
   asked: readonly SharedSide[],
   sides: readonly SharedSide[],
@@ -63,7 +56,7 @@ function lookFor(
   return found;
 }
 
-/** The name of another side that has one of these sockets, '' for another program; undefined if only the side itself and the load have. */
+/** Names the owner of one of these sockets, as above. */
 function strangerAmong(
   clients: readonly Client[],
   side: SharedSide,
@@ -80,9 +73,9 @@ function strangerAmong(
     if (owner === undefined) unknown.push(client);
     else if (owner !== side) return owner.name;
   }
-  // What runs at an address has other clients.
+  // An address has other clients.
   if (unknown.length === 0 || !isStarted(side.server)) return undefined;
-  // A socket that the load has closed meanwhile is gone.
+  // The load may have closed it.
   const still = new Set(clientsOf([port]).map(({ inode }) => inode));
   return unknown.some(({ inode }) => still.has(inode)) ? '' : undefined;
 }
@@ -95,30 +88,30 @@ function ownersOf(sides: readonly SharedSide[]) {
     for (const pid of side.server.processes()) {
       for (const inode of socketsOf(pid)) bySocket.set(inode, side);
       const user = userOf(pid);
-      // Root's configs run as users of their own; other sides as the user of the load.
+      // Root's configs have users of their own, other sides the load's.
       if (user !== undefined && user !== process.geteuid?.()) byUser.set(user, side);
     }
   }
   return { bySocket, byUser };
 }
 
-/** The port that a server is loaded at. */
+/** The port under load. */
 export function portOf({ origin }: Pick<RunningServer, 'origin'>): number {
   const { protocol, port } = new URL(origin);
   return Number(port || (protocol === 'https:' ? 443 : 80));
 }
 
-/** Whether strangers of this server are seen here. */
+/** Its strangers are seen here. */
 export function isOnLoopback({ origin }: RunningServer): boolean {
   return isLoopback(new URL(origin).hostname);
 }
 
-/** The open sockets that are connected to these ports of loopback. A closed one has no inode. */
+/** Connected to these ports. A closed one has no inode. */
 function clientsOf(ports: readonly number[]): Client[] {
   if (ports.length === 0) return [];
   const hex = ports.map((port) => port.toString(16).toUpperCase().padStart(4, '0'));
-  // The remote address (127.0.0.0/8, also mapped into IPv6, or ::1, in words of the kernel's byte order) and port, the state, three
-  // fields of timers, the user, a timer, the inode. With thousands of sockets, this is much faster than splitting each line.
+  // Remote address (127.0.0.0/8, in IPv6 too, or ::1, in words of the kernel's byte order), port, state, three timers, user, timer, inode:
+  // faster than splitting thousands of lines.
   const client = new RegExp(
     ` (?:(?:0{16}FFFF0000)?[0-9A-F]{6}7F|0{24}01000000):(${hex.join('|')}) [0-9A-F]{2} \\S+ \\S+ \\S+ +(\\d+) +\\d+ ([1-9]\\d*) `,
     'g',

@@ -1,4 +1,4 @@
-// CPU time and memory of processes, read from /proc; also of a user's own backends, which bakeoff does not start.
+// CPU time and memory of processes, from /proc; also of a user's own backends.
 import { lstatSync } from 'node:fs';
 import path from 'node:path';
 import { total } from '../analysis/statistics.ts';
@@ -10,21 +10,21 @@ import { listeningUnixSockets, livingFolder, processIds, socketsOf } from '../pr
 import { listeningSockets, type UpstreamAddress } from './ports.ts';
 
 export interface TreeUsage {
-  /** CPU seconds so far, with those of processes that began and ended between two calls, see watchUsage. */
+  /** So far, with processes that began and ended between calls, see watchUsage. */
   cpuSeconds: number;
-  /** Seconds that these tasks waited for a core (sched-stats.rst); 0 on kernels that do not count it. */
+  /** Tasks waited so long for a core (sched-stats.rst); 0 if not counted. */
   waitedSeconds: number;
-  /** Sum of the processes' resident sets (VmRSS). A page that n workers share counts n times. */
+  /** Sum of VmRSS: a page that n workers share counts n times. */
   rssBytes: number;
-  /** Milliseconds for which CPU quotas of the processes' control groups held them back, as ThrottlingWatch.read. */
+  /** As ThrottlingWatch.read. */
   quotaThrottledMs: number;
   /** See ThrottlingWatch.quotas. */
   quotas: string;
-  /** A process is stopped: by a signal, or by a debugger that is none of these processes. */
+  /** A signal stopped one, or another's debugger. */
   stopped: boolean;
 }
 
-/** A server's usage at an instant: `atMs` since 1970, `cpuSeconds` since the server's start. */
+/** `atMs` since 1970, `cpuSeconds` since the start. */
 export interface ServerSample {
   atMs: number;
   cpuSeconds: number;
@@ -33,20 +33,16 @@ export interface ServerSample {
 
 type TaskUse = Pick<TreeUsage, 'cpuSeconds' | 'waitedSeconds'>;
 
-/** A call between look-ups costs one small read per task, and one per process. */
+/** Between look-ups a call is a small read per task and process. */
 const refreshMs = 1000;
 
 export interface UsageOptions {
-  /** The CPU seconds of the processes' control group, which has no others; undefined if the group does not count them. */
+  /** A control group without other processes counts them; undefined if it does not. */
   cpuSecondsOfGroup?: (() => number | undefined) | undefined;
-  /** The folder of the proc file system. */
   proc?: string;
 }
 
-/**
- * Returns a function that gives the use of the processes that `lookUp` finds. It never throws. Waits and memory miss tasks shorter than
- * a second. CPU seconds are those of the control group, or else have shorter processes once their parent has waited for them.
- */
+/** Never throws. Waits and memory miss tasks below a second. CPU seconds are the control group's, or else have shorter processes once they are waited for. */
 export function watchUsage(
   lookUp: () => string[],
   { cpuSecondsOfGroup = () => undefined, proc = '/proc' }: UsageOptions = {},
@@ -66,7 +62,7 @@ export function watchUsage(
     return processes;
   }, proc);
   return () => {
-    // First: a child that ends between the two readings is missing in this one, and does not count twice.
+    // First, so that a child which ends in between does not count twice.
     reaped.read();
     const byTask = tasks();
     const used = [...byTask.values()];
@@ -85,19 +81,18 @@ export function watchUsage(
   };
 }
 
-/** A process whose children's CPU time is watched; times in seconds. */
+/** Its children's times are watched, in seconds. */
 interface Parent {
   parent: string;
-  /** Its own, without children. */
   used: number;
-  /** CPU time of all awaited descendants, rounded down to clock ticks. */
+  /** All awaited descendants' time, in whole ticks. */
   reaped: number;
-  /** The part of `reaped` that was counted, here or as a descendant's own. */
+  /** Part of `reaped`, counted here or as a descendant's own. */
   counted: number;
   hasReaped: boolean;
 }
 
-/** Counts the CPU time of processes that no look-up has found, by the times that the kernel keeps of children that were waited for. */
+/** CPU time of processes that no look-up found, by the times of children that were waited for. */
 function watchReaped(proc: string) {
   const parents = new Map<string, Parent>();
   const readStat = (pid: string, watched: Parent) => {
@@ -108,7 +103,7 @@ function watchReaped(proc: string) {
     watched.hasReaped = Number(stat[8]) > 0;
     watched.reaped = (Number(stat[13]) + Number(stat[14])) / ticksPerSecond;
   };
-  /** The parent that waited for a process has the CPU time of the process and its children in `reaped`. */
+  /** The parent that waited has it in `reaped`. */
   const endOf = (ended: readonly Parent[]) => {
     for (const child of ended) {
       let waiter = parents.get(child.parent);
@@ -117,7 +112,6 @@ function watchReaped(proc: string) {
     }
   };
   return {
-    /** Adds processes. */
     look(processes: readonly string[]): void {
       for (const pid of processes) {
         const known = parents.get(pid);
@@ -129,7 +123,7 @@ function watchReaped(proc: string) {
     read(): void {
       for (const [pid, watched] of parents) if (watched.hasReaped) readStat(pid, watched);
     },
-    /** Returns the seconds that are new, and in no task. @param byTask the use of all tasks that there are */
+    /** New seconds that are in no task. @param byTask all tasks */
     notCounted(byTask: ReadonlyMap<string, TaskUse>): number {
       const running = new Set<string>();
       for (const [task, { cpuSeconds }] of byTask) {
@@ -153,15 +147,15 @@ function watchReaped(proc: string) {
 }
 
 function isStopped(proc: string, pid: string, processes: readonly string[]): boolean {
-  // Its first thread: the process's own file sums up all threads.
+  // The first thread's state: the process's sums up all.
   const state = statFields(`${proc}/${pid}/task/${pid}`)?.[0];
   if (state !== 't') return state === 'T';
-  // A command may be a server under strace.
+  // It may be under strace.
   const tracer = /^TracerPid:\s+(\d+)/m.exec(textOf(`${proc}/${pid}/status`))?.[1];
   return tracer !== undefined && !processes.includes(tracer);
 }
 
-/** Gives the use of each task since the previous call, or since the task began. */
+/** Since the previous call, or the task's begin. */
 function watchTasks(lookUp: () => string[], proc: string): () => Map<string, TaskUse> {
   const lastSeen = new Map<string, TaskUse>();
   let refreshedAtMs = -Infinity;
@@ -177,7 +171,7 @@ function watchTasks(lookUp: () => string[], proc: string): () => Map<string, Tas
       const now = useOf(task);
       if (now === undefined) lastSeen.delete(task);
       else {
-        // Less than before: a new task has got the id.
+        // Less: a new task has the id.
         const from = now.cpuSeconds < before.cpuSeconds ? noUse : before;
         used.set(task, {
           cpuSeconds: now.cpuSeconds - from.cpuSeconds,
@@ -192,9 +186,9 @@ function watchTasks(lookUp: () => string[], proc: string): () => Map<string, Tas
 
 const noUse: TaskUse = { cpuSeconds: 0, waitedSeconds: 0 };
 
-/** The task's use since it began; undefined if it has ended. */
+/** Since it began; undefined if it has ended. */
 function useOf(task: string): TaskUse | undefined {
-  // In ns. Kernels without schedstat only have clock ticks.
+  // It is in ns. Kernels without schedstat have ticks.
   const schedstat = readIfThere(`${task}/schedstat`);
   if (schedstat) {
     const [ran = 0, waited = 0] = schedstat.split(' ').map(Number);
@@ -204,7 +198,7 @@ function useOf(task: string): TaskUse | undefined {
   return cpuSeconds === undefined ? undefined : { cpuSeconds, waitedSeconds: 0 };
 }
 
-/** Returns a function that gives a process's CPU seconds, ended threads included; the last value once it has ended. */
+/** Ended threads included; the last value once it has ended. */
 export function watchProcess(pid: number, proc = '/proc'): () => number {
   let cpuSeconds = 0;
   return () => {
@@ -221,7 +215,7 @@ export function processTree(proc: string, root: string): string[] {
   return tree;
 }
 
-/** undefined on a kernel without CONFIG_PROC_CHILDREN, or if the process has ended. */
+/** undefined without CONFIG_PROC_CHILDREN, or if it has ended. */
 function childrenByTask(proc: string, pid: string): string[] | undefined {
   const lists = tasksOf(proc, pid).flatMap((task) => readIfThere(`${task}/children`) ?? []);
   return lists.length === 0 ? undefined : lists.flatMap((list) => list.match(/\d+/g) ?? []);
@@ -245,10 +239,10 @@ function statCpuSeconds(folder: string): number | undefined {
   return fields && (Number(fields[11]) + Number(fields[12])) / ticksPerSecond;
 }
 
-/** Counts of processes since they began. */
+/** Since their begin. */
 export type Counters = Record<(typeof counterNames)[number], number>;
 
-/** Sums with ended threads, and with children that were waited for, but for their context switches. Unreadable counters are 0. */
+/** Ended threads count, and awaited children but for context switches. 0 if unreadable. */
 export function countersOf(pids: readonly string[]): Counters {
   const ticksToUs = 1e6 / ticksPerSecond;
   const sum = byName(counterNames, () => 0);
@@ -273,16 +267,15 @@ export function countersOf(pids: readonly string[]): Counters {
   return sum;
 }
 
-/** The fields after the command name, which may have spaces and brackets: state, ppid, pgrp, …, utime at 11. */
+/** After the command's name, which may have spaces and brackets: state, ppid, pgrp, …, utime at 11. */
 export function statFields(folder: string): string[] | undefined {
   const stat = readIfThere(`${folder}/stat`);
   return stat?.slice(stat.lastIndexOf(')') + 2).split(' ');
 }
 
 /**
- * Returns a function that gives the CPU seconds on `cpus`, since its first call, of the processes at these addresses and their
- * descendants; null if none listens in this network, or it is another user's. A socket without a file has no backend. A task's time
- * counts for its last core, exact for pinned tasks.
+ * CPU seconds on `cpus`, from the first call on, of processes at these addresses and their descendants, by each task's last core (exact for
+ * pinned tasks); null if none listens in this network, or it is another user's. A socket without a file has no backend.
  */
 export function watchUpstreams(
   addresses: readonly UpstreamAddress[],
@@ -293,7 +286,7 @@ export function watchUpstreams(
   if (served.length === 0) return () => 0;
   const listeners = listenersOn(served, proc);
   if (listeners === undefined) return () => null;
-  // This process may be a descendant: systemd keeps the sockets of its services.
+  // This process may be one: systemd keeps its services' sockets.
   const startedBy = (pid: string) => {
     const [tree, self] = [processTree(proc, pid), String(process.pid)];
     return pid !== self && tree.includes(self) ? [pid] : tree;
@@ -303,7 +296,7 @@ export function watchUpstreams(
   let sum = 0;
   return () => {
     for (const [task, { cpuSeconds }] of tasks()) {
-      // Field 39 of stat in proc(5), without the first two.
+      // Field 39 of proc(5)'s stat.
       if (!isFirst && cpuSeconds > 0 && cpus.includes(Number(statFields(task)?.[36] ?? NaN)))
         sum += cpuSeconds;
     }
@@ -312,7 +305,7 @@ export function watchUpstreams(
   };
 }
 
-/** False only if there is no such file; one in a closed folder may be there. */
+/** One in a closed folder may be there. */
 function isThere(file: string): boolean {
   try {
     return lstatSync(file, { throwIfNoEntry: false }) !== undefined;
@@ -321,7 +314,7 @@ function isThere(file: string): boolean {
   }
 }
 
-/** The processes that have their listening sockets open, workers included; undefined if an address has none. */
+/** Includes workers; undefined if an address has none. */
 function listenersOn(addresses: readonly UpstreamAddress[], proc: string): string[] | undefined {
   const inodes = inodesOf(addresses, proc);
   const wanted = new Set(inodes.flat());
@@ -337,7 +330,7 @@ function listenersOn(addresses: readonly UpstreamAddress[], proc: string): strin
   return inodes.every(isServed) ? holders : undefined;
 }
 
-/** For each address, the inodes of the sockets that listen there. Each of the kernel's tables is read once: it takes milliseconds. */
+/** Listening sockets by address. Each table is read once: it takes milliseconds. */
 function inodesOf(addresses: readonly UpstreamAddress[], proc: string): string[][] {
   const atPorts = inodesBy(listeningSockets(proc), ({ port }) => port);
   const atPaths = inodesBy(listeningUnixSockets(proc), (socket) => socket.path);

@@ -1,18 +1,15 @@
-// Changes that knobs make to a user's own config, as lines to paste.
 import { present, without } from '../../present.ts';
 import type { Overlay } from '../../scenario/model.ts';
 import type { OwnConfig } from './redirect.ts';
 
-/**
- * Facts that decide which knobs apply. `proxied`: the page may come from a backend. `logLine`: a line that can be extended logs requests.
- */
+/** Decide which knobs apply. `proxied`: the page may be a backend's. `logLine`: an extensible line logs requests. */
 export interface Facts {
   proxied: boolean;
   logs: boolean;
   logLine: boolean;
 }
 
-/** The page to load: the port, as the config has it, and its paths. `cores`: the value of `auto`. */
+/** The port as in the config; `cores`: the value of `auto`. */
 export interface PageAt {
   port: number;
   paths: readonly string[];
@@ -24,7 +21,7 @@ export interface View {
   settings: readonly Setting[];
 }
 
-/** A user's config, as read, over which knobs' lines can be laid. */
+/** A user's, over which knobs' lines can be laid. */
 export interface ReadConfig extends View {
   listens: OwnConfig['listens'];
   logFormats?: OwnConfig['logFormats'];
@@ -34,7 +31,7 @@ export interface ReadConfig extends View {
 
 export const overlayOrigin = 'laid over it';
 
-/** A line of a config in its block. `place`: FILE:LINE of the line. */
+/** `place`: FILE:LINE. */
 export interface Setting {
   block: string;
   name: string;
@@ -42,14 +39,14 @@ export interface Setting {
   place: string;
 }
 
-/** A line to paste into `block`, and the line it replaces. With an empty text, that line is removed. */
+/** A line to paste into `block`, in place of another; an empty one removes that. */
 export interface Change {
   block: string;
   text: string;
   instead?: Setting;
 }
 
-/** Compares two configs line by line within each block. */
+/** Line by line within each block. */
 export function changesBetween(before: readonly Setting[], after: readonly Setting[]): Change[] {
   const keyOf = ({ block, text }: Setting) => `${block}\n${text}`;
   const gone = without(before, after, keyOf);
@@ -64,7 +61,7 @@ export function changesBetween(before: readonly Setting[], after: readonly Setti
   return [...put, ...gone.map((instead): Change => ({ block: instead.block, text: '', instead }))];
 }
 
-/** The changes as text, under a heading for each block. Comments name the lines to remove. */
+/** Under a heading for each block; comments name lines to remove. */
 export function changeLines(changes: readonly Change[]): string[] {
   return [...new Set(changes.map(({ block }) => block))].flatMap((block) => [
     `${block}:`,

@@ -1,4 +1,4 @@
-// A user's own h2o config: its copy, which runs beside a running server, and knobs' lines laid over it.
+// A user's own h2o config: the copy that runs beside a running server, and knobs' lines over it.
 import { realpathSync } from 'node:fs';
 import path from 'node:path';
 import { parse } from 'yaml';
@@ -47,7 +47,7 @@ export async function adoptH2o(file: string, place: AdoptPlace): Promise<Adopted
   const workers = h2oWorkers(config);
   const addresses = entriesOf(config).map(({ address }) => address);
   const copy = await beginCopy(file, addresses, port, place);
-  // h2o's own default is a thread for each core of the machine, allowed or not.
+  // h2o's default is a thread per core of the machine, allowed or not.
   const threads = workers === 'server-cores' ? [yamlPair('num-threads', place.cores)] : [];
   if (workers === 'server-cores')
     copy.notes.push(`num-threads (all cores) → ${place.cores}, the number of server cores`);
@@ -63,11 +63,11 @@ export async function adoptH2o(file: string, place: AdoptPlace): Promise<Adopted
   };
 }
 
-/** Keys whose values are names of files and folders. */
+/** Their values name files and folders. */
 const pathKeys =
   /^(?:file\.dir|(?:file\.|mruby\.handler-|certificate-|key-|dh-|client-ca-)?file)$/i;
 
-/** Where relative names begin; undefined if the server's user may not go there. Throws UserError if the config has a relative name then. */
+/** undefined if the server's user may not go there. @throws UserError for a relative name then */
 function workingFolderOf(
   config: MapTree,
   { folder, place: { user } }: ConfigCopy,
@@ -129,7 +129,7 @@ function entriesOf(config: MapTree, wantsQuic = false): Entry[] {
   return [...entriesIn(config, names), ...inHosts].filter(({ isQuic }) => isQuic === wantsQuic);
 }
 
-/** h2o has HTTP/2 on all ports: by ALPN with TLS, and without for a client that begins with it. */
+/** HTTP/2 is on all ports: by ALPN with TLS, and without for a client that begins with it. */
 function h2oListens(config: MapTree): Listen[] {
   const http3 = entriesOf(config, true).map(({ address }) => 'port' in address && address.port);
   return listensByPort(
@@ -145,7 +145,7 @@ function h2oListens(config: MapTree): Listen[] {
 function changeTree(tree: Tree, parent: string, copy: ConfigCopy): Tree {
   if (tree.kind !== 'map') return mapInside(tree, (item) => changeTree(item, parent, copy));
   const changed = tree.pairs.flatMap((pair) => changePair(pair, parent, copy));
-  // h2o takes an address twice only with different certificates.
+  // An address comes twice only with different certificates.
   const isFirst = ({ key, value }: YamlPair, index: number) =>
     key !== 'listen' ||
     changed.findIndex(
@@ -154,13 +154,13 @@ function changeTree(tree: Tree, parent: string, copy: ConfigCopy): Tree {
   return { ...tree, pairs: changed.filter(isFirst) };
 }
 
-/** The usual ports of what keeps TLS sessions and their keys. */
+/** Usual ports for TLS sessions and keys. */
 const storePorts = new Map([
   ['memcached', 11_211],
   ['redis', 6379],
 ]);
 
-/** The values of these keys are data, not commands. */
+/** Data, not commands. */
 const dataKeys = new Set(['setenv', 'file.mime.addtypes', 'file.mime.settypes']);
 
 function changePair(pair: YamlPair, parent: string, copy: ConfigCopy): YamlPair[] {
@@ -227,7 +227,7 @@ function changePair(pair: YamlPair, parent: string, copy: ConfigCopy): YamlPair[
       refuse('');
       break;
     case 'reproxy':
-      // The header of an answer names the address.
+      // The header names the address.
       if (word?.toLowerCase() !== 'off') refuse('');
       break;
     case 'redirect':
@@ -262,7 +262,7 @@ function changeListen(tree: Tree, copy: ConfigCopy): Tree[] {
   return [{ kind: 'map', origin: tree.origin, pairs }];
 }
 
-/** OCSP would ask other machines. */
+/** It would ask other machines. */
 function withoutOcsp(ssl: Tree, { notes }: ConfigCopy): Tree {
   if (ssl.kind !== 'map') return ssl;
   if (textAt(ssl, 'ocsp-update-interval') !== '0')
@@ -271,7 +271,7 @@ function withoutOcsp(ssl: Tree, { notes }: ConfigCopy): Tree {
   return { ...ssl, pairs: [...others, yamlPair('ocsp-update-interval', '0')] };
 }
 
-/** Changes texts: in lists, and of these keys in upper or lower case. */
+/** Changes lists, and these keys in any case. */
 function changeTexts(
   tree: Tree,
   keys: readonly string[],
@@ -298,9 +298,9 @@ function changeConnect(tree: Tree, copy: ConfigCopy): Tree {
   return tree;
 }
 
-/** Notes a backend. Without a host it is 127.0.0.1. Throws UserError for another machine. */
+/** A missing host is 127.0.0.1. @throws UserError for another machine */
 function requireLocal(tree: Tree, key: string, usualPort: number, copy: ConfigCopy): void {
-  // If there are several, h2o 2.2 uses the last one for memcached, otherwise the first.
+  // h2o 2.2 uses the last of several for memcached, else the first.
   const hosts = yamlPairs(tree).filter(({ key: word }) => word.toLowerCase() === 'host');
   const away = hosts.map(({ value }) => oneLine(value)).find((host) => !isLoopback(host));
   if (away !== undefined)
@@ -309,7 +309,7 @@ function requireLocal(tree: Tree, key: string, usualPort: number, copy: ConfigCo
   copy.noteBackend(`${key} ${port}`, { port });
 }
 
-/** Reads a user's config. Throws UserError with file and line. */
+/** @throws UserError with file and line */
 export async function readH2o(file: string): Promise<ReadConfig> {
   const config = await readYaml({ file, text: await readText(file) });
   const viewOf = (tree: MapTree): View => ({
@@ -347,7 +347,7 @@ function overlayPair(config: MapTree, context: string, pair: YamlPair): MapTree 
   return setPair({ ...config, pairs }, pair, true);
 }
 
-/** Sets a key, or removes it for the value "~". @param puts adds the key if it is not there */
+/** "~" removes the key. @param puts adds it if missing */
 function setPair(map: MapTree, pair: YamlPair, puts: boolean): MapTree {
   const removes = textOf(pair.value) === '~';
   const last = map.pairs.findLast(({ key }) => key === pair.key);
@@ -364,7 +364,7 @@ function setPair(map: MapTree, pair: YamlPair, puts: boolean): MapTree {
   return { ...map, pairs };
 }
 
-/** Changes each mapping, innermost first. `key`: of the mapping, '' in lists. */
+/** Goes from the innermost outwards. `key`: of the mapping, '' in lists. */
 function eachMap(tree: Tree, change: (map: MapTree, key: string) => MapTree, key = ''): Tree {
   const changed = mapInside(tree, (value, innerKey) => eachMap(value, change, innerKey));
   return changed.kind === 'map' ? change(changed, key) : changed;
@@ -377,10 +377,10 @@ function factsOf(config: MapTree): Facts {
   return { proxied: [...keys].some((key) => passes.test(key)), logs, logLine: logs };
 }
 
-/** Mappings in which knobs set keys, beside each host and path. */
+/** Where knobs set keys, beside each host and path. */
 const holders = ['hosts', 'paths', 'listen', 'ssl'];
 
-/** @param block the heading for this tree's keys; `holder`: the tree's key */
+/** @param block the heading @param holder this tree's key */
 function settingsOf(tree: Tree, block: string, holder = ''): Setting[] {
   if (tree.kind === 'text') return [];
   if (tree.kind === 'list') return tree.items.flatMap((item) => settingsOf(item, block));

@@ -1,4 +1,4 @@
-// The listen lines of a user's nginx config, and their move to free ports of 127.0.0.1.
+// A user's nginx listen lines, and their move to free ports of 127.0.0.1.
 import path from 'node:path';
 import { addressIn, UserError, wordIn } from '../../errors.ts';
 import { asWord, bareWord, type Directive } from '../nginx-config.ts';
@@ -11,7 +11,7 @@ import {
   type Listen,
 } from './redirect.ts';
 
-/** Reads the address of a listen line. Throws UserError if it is none. */
+/** @throws UserError if it is no address */
 export function parseAddress(listen: Directive): ConfigAddress {
   const word = bareWord(listen.args[0] ?? '');
   const socket = /^unix:(.+)$/.exec(word)?.[1];
@@ -32,7 +32,7 @@ export function insideHttp(config: readonly Directive[]): Directive[] {
   return blocksIn(config, 'http').flatMap(({ block: inner = [] }) => inner);
 }
 
-/** The server blocks of http. Throws UserError if there are none. */
+/** @throws UserError if http has none */
 export function httpServers(config: readonly Directive[], file: string): Directive[] {
   const servers = blocksIn(insideHttp(config), 'server');
   if (servers.length === 0)
@@ -52,7 +52,7 @@ function writtenListens({ block = [] }: Directive): Directive[] {
   return block.filter(({ name }) => name === 'listen');
 }
 
-/** The listen directives except those for HTTP/3; nginx's default if the server has none. */
+/** Leaves out HTTP/3; nginx's default if there are none. */
 export function listensOf(server: Directive): Directive[] {
   const written = writtenListens(server);
   if (written.length > 0) return written.filter((listen) => !isQuic(listen));
@@ -60,7 +60,7 @@ export function listensOf(server: Directive): Directive[] {
   return [{ name: 'listen', args: [port], origin: server.origin }];
 }
 
-/** The host of an address: '*' for all of IPv4. */
+/** '*' for all of IPv4. */
 export function hostOf(address: ConfigAddress): string {
   const { host = '*' } = 'port' in address ? address : {};
   return host === '0.0.0.0' ? '*' : host;
@@ -70,9 +70,9 @@ function quicListensOf(server: Directive): Directive[] {
   return writtenListens(server).filter(isQuic);
 }
 
-/** Each port once, with the protocols and names of its most public host; names of servers that only turn requests away come last. */
+/** Each port once, with protocols and names of its most public host; names of servers that only turn requests away come last. */
 export function nginxListens(config: readonly Directive[], file: string): Listen[] {
-  // A config may have thousands of servers: each part is looked through once.
+  // There may be thousands of servers: each part is looked through once.
   const shared = insideHttp(config).filter(({ block }) => block === undefined);
   const servers = httpServers(config, file);
   const valueIn = ({ block = [] }: Directive, name: string) =>
@@ -96,7 +96,7 @@ export function nginxListens(config: readonly Directive[], file: string): Listen
       const tls = words.includes('ssl') || hasTls;
       const http2 = words.includes('http2');
       const listen: Listen = { port, tls, http2: http2 || hasHttp2, hosts };
-      // Without TLS the word ends HTTP/1.1 on this port; the directive `http2 on` does not.
+      // Here the word ends HTTP/1.1; `http2 on` does not.
       if (http2 && !tls) listen.http2Only = true;
       if (quicPorts.has(port)) listen.http3 = true;
       if (isAway) turnedAway.push(listen);
@@ -106,7 +106,6 @@ export function nginxListens(config: readonly Directive[], file: string): Listen
   return listensByPort([...listens, ...turnedAway]);
 }
 
-/** The most public host of each port. */
 function publicHostsOf(servers: readonly Directive[]): ReadonlyMap<number, string> {
   const byPort = new Map<number, ConfigAddress[]>();
   for (const listen of servers.flatMap(listensOf)) {
@@ -121,7 +120,7 @@ function publicHostsOf(servers: readonly Directive[]): ReadonlyMap<number, strin
   return hosts;
 }
 
-/** Whether the server, or its `location /`, only answers with a redirect or a refusal. */
+/** It, or its `location /`, only redirects or refuses. */
 function turnsAway({ block = [] }: Directive): boolean {
   const root = blocksIn(block, 'location').find(({ args }) => args.map(bareWord).join(' ') === '/');
   return [...block, ...(root?.block ?? [])].some(
@@ -138,7 +137,7 @@ function lastWord(block: readonly Directive[], wanted: string): string | undefin
   return block.findLast(({ name }) => name === wanted)?.args.map(bareWord)[0];
 }
 
-/** worker_processes, by default 1. Throws UserError if it is neither a number nor auto. */
+/** The default is 1. @throws UserError if neither a number nor auto */
 export function nginxWorkers(config: readonly Directive[]): number | 'server-cores' {
   const workers = config.find(({ name }) => name === 'worker_processes');
   if (lastWord(config, 'master_process') === 'off' || workers === undefined) return 1;
@@ -151,10 +150,10 @@ export function nginxWorkers(config: readonly Directive[]): number | 'server-cor
   return Number(word);
 }
 
-/** Words left out: the new address is IPv4, and load generators do not speak the PROXY protocol. */
+/** The new address is IPv4, and load generators do not speak the PROXY protocol. */
 const leftOut = /^(?:ipv6only=.*|proxy_protocol)$/;
 
-/** The new listen lines of each server, none if all are left out. Lines of the same address become one. */
+/** Each server has its lines, none if all are left out; an address has one. */
 export function moveListens(
   servers: readonly Directive[],
   copy: ConfigCopy,

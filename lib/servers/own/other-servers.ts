@@ -1,17 +1,16 @@
-// Servers that bakeoff starts by a command only: whose config a file is, by what it says or by its name, and with what command.
+// Servers that bakeoff starts by a command only: their configs and commands.
 import path from 'node:path';
 import { textOf } from '../../files.ts';
 import { temporary } from './redirect.ts';
 
 interface Other {
-  /** As it calls itself. */
   name: string;
-  /** All are in its configs, and in none of nginx, h2o or nghttpd. */
+  /** All its configs say this, and none of nginx, h2o or nghttpd. */
   says: readonly RegExp[];
   named: RegExp;
-  /** In the foreground. @param file quoted for a shell */
+  /** Starts it in the foreground. @param file in shell quotes */
   command(file: string, text: string): string;
-  /** How the config takes its port from the environment; '' if it cannot. */
+  /** How its port comes from the environment; '' if it cannot. */
   port: string;
 }
 
@@ -75,7 +74,7 @@ const others: readonly Other[] = [
   },
 ];
 
-/** Programs by what their files end in. */
+/** Endings of files, and their programs. */
 const interpreters: Readonly<Record<string, string>> = {
   '.js': 'node',
   '.mjs': 'node',
@@ -87,7 +86,7 @@ const interpreters: Readonly<Record<string, string>> = {
   '.jar': 'java -jar',
 };
 
-/** What bakeoff adds to a command; the environment of its own wins. */
+/** The command's own environment wins. */
 interface Added {
   args: string[];
   env: Record<string, string>;
@@ -96,21 +95,18 @@ interface Added {
 
 const debiansVariables = '/etc/apache2/envvars';
 
-/** Apache in the foreground. Other servers are called httpd, too, such as that of busybox. */
+/** Others, such as busybox's, are called httpd too. */
 function isApache(program: string, args: readonly string[]): boolean {
   const isNamed = /^(?:apache2|httpd)(?:-\w+)?$/.test(path.basename(program));
   return isNamed && /(?:^| )-(?:X|D ?(?:FOREGROUND|NO_DETACH))(?: |$)/.test(args.join(' '));
 }
 
-/**
- * What lets several Apaches run at once, and keeps them from writing into folders of the user or of the machine's own Apache.
- * @param program its path, without links. @param commandArgs its arguments. @param temp the side's own folder
- */
+/** Lets several Apaches run at once, without the user's or the machine's folders. @param program without links @param temp the side's own folder */
 export function addedTo(program: string, commandArgs: readonly string[], temp: string): Added {
   if (!isApache(program, commandArgs)) return { args: [], env: {}, redirections: [] };
-  // Apache reads -C before its config, and -c after it.
+  // -C comes before the config, -c after it.
   const args = ['-C', `DefaultRuntimeDir "${temp}"`, '-c', `PidFile "${temp}/apache2.pid"`];
-  // Debian's config has its user and its folders from the environment.
+  // Debian's config has user and folders from the environment.
   const users = textOf(debiansVariables).matchAll(
     /^export (APACHE_RUN_(?:USER|GROUP))=([\w-]+)$/gm,
   );
@@ -126,7 +122,7 @@ export function addedTo(program: string, commandArgs: readonly string[], temp: s
   };
 }
 
-/** Adds to the message of a command that failed to start what its last line means, if that is known. */
+/** Adds the meaning of a failed command's last line. */
 export function withApachesReason(message: string): string {
   return /httpd \(pid \d+\) already running$/.test(message)
     ? `${message}: two Apaches have one PidFile: give apache2 itself as the command, with -DFOREGROUND and without a shell or apachectl, and it gets a PidFile of its own`
@@ -135,12 +131,12 @@ export function withApachesReason(message: string): string {
 
 const isOf = ({ says }: Other, text: string): boolean => says.every((sign) => sign.test(text));
 
-/** Whose config a file is by what it says. @param text without comments */
+/** @param text without comments */
 export function otherServerOf(text: string): string | undefined {
   return others.find((other) => isOf(other, text))?.name;
 }
 
-/** Says what to give instead of a file that is no config of nginx, h2o or nghttpd. @param text without comments */
+/** What to give instead of a file that is no config here. @param text without comments */
 export function otherServerHint(text: string, file: string): string {
   const base = path.basename(file);
   const other =

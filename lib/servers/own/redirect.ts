@@ -1,4 +1,4 @@
-// Replacements for the addresses, files and backends of a user config, for the copy that runs on this machine.
+// New addresses, files and backends for the copy of a user's config that runs here.
 import { once } from 'node:events';
 import path from 'node:path';
 import { Worker } from 'node:worker_threads';
@@ -6,35 +6,31 @@ import { addressIn, UserError } from '../../errors.ts';
 import { isLoopback, loopbackAddress, type UpstreamAddress } from '../ports.ts';
 import type { AdoptPlace } from '../server.ts';
 
-/** A port that a config listens on. */
 export interface Listen {
   port: number;
   tls: boolean;
   http2: boolean;
-  /** The port does not speak HTTP/1.1. */
+  /** It does not speak HTTP/1.1. */
   http2Only?: true;
-  /** The UDP port of that number speaks HTTP/3. */
+  /** The UDP port of that number speaks it. */
   http3?: true;
-  /** Host names, as the config has them. */
+  /** Names as in the config. */
   hosts: readonly string[];
 }
 
-/** A user's config, as read before anything is started. */
 export interface OwnConfig {
   server: 'nginx' | 'h2o' | 'nghttpd';
-  /** Absolute path. */
   file: string;
-  /** 'server-cores': a worker per core. */
   workers: number | 'server-cores';
-  /** Each port once, in the order of the config. */
+  /** Each port once, in order. */
   listens: readonly Listen[];
-  /** The config of nginx in whose http block the file runs; absent: it is a whole config. */
+  /** nginx's config in whose http block it runs; absent: it is whole. */
   within?: string;
-  /** The formats of nginx's log_format. */
+  /** Formats of nginx's log_format. */
   logFormats?: readonly string[] | undefined;
 }
 
-/** Returns the port to load: `asked`, or the only port. Throws UserError if there is no such port. */
+/** `asked`, or the only one. @throws UserError */
 export function chooseListen(
   file: string,
   listens: readonly Listen[],
@@ -51,7 +47,6 @@ export function chooseListen(
   return chosen;
 }
 
-/** Merges the entries of each port. */
 export function listensByPort(entries: readonly Listen[]): Listen[] {
   const byPort = new Map<number, { listen: Listen; hosts: Set<string> }>();
   for (const entry of entries) {
@@ -63,7 +58,7 @@ export function listensByPort(entries: readonly Listen[]): Listen[] {
   return [...byPort.values()].map(({ listen, hosts }) => ({ ...listen, hosts: [...hosts] }));
 }
 
-/** A TCP address, for all hosts if `host` is absent, or the path of a Unix socket. */
+/** All hosts if there is no `host`; or a Unix socket. */
 export type ConfigAddress = { port: number; host?: string | undefined } | { socket: string };
 
 function nameOf(address: ConfigAddress): string {
@@ -72,13 +67,13 @@ function nameOf(address: ConfigAddress): string {
     : `${plainHost(address.host)}:${address.port}`;
 }
 
-/** The host without its notation: '*' for all, 127.0.0.1 for this machine. */
+/** '*' for all, 127.0.0.1 for this machine. */
 function plainHost(host = '*'): string {
   if (isLoopback(host)) return loopbackAddress;
   return ['0.0.0.0', '::', '[::]'].includes(host) ? '*' : host;
 }
 
-/** The host of a port that most clients on other machines reach, in plain notation. */
+/** The host of a port that most other machines' clients reach. */
 export function mostPublicHost(addresses: readonly ConfigAddress[], port: number): string {
   const hosts = addresses.flatMap((address) =>
     'port' in address && address.port === port ? plainHost(address.host) : [],
@@ -92,10 +87,9 @@ export function isAtHost(address: ConfigAddress, host: string): boolean {
   return 'port' in address && plainHost(address.host) === host;
 }
 
-/** A config while its copy is made. */
 export type ConfigCopy = Awaited<ReturnType<typeof beginCopy>>;
 
-/** The most public address of the port `loaded` gets the place's port, all others a free port or socket. */
+/** The most public address of the port `loaded` becomes the place's, all others a free port or socket. */
 export async function beginCopy(
   file: string,
   addresses: readonly ConfigAddress[],
@@ -113,7 +107,7 @@ export async function beginCopy(
       'socket' in address ? `unix:${socket}` : `${loopbackAddress}:${await place.nextPort()}`;
     fresh.set(name, to);
   }
-  /** Old addresses by new address. */
+  /** Old addresses by new. */
   const moves = new Map<string, Set<string>>();
   const notes: string[] = [];
   const upstreams: UpstreamAddress[] = [];
@@ -121,17 +115,17 @@ export async function beginCopy(
 
   const copy = {
     place,
-    /** Base folder of relative names in the config. */
+    /** Relative names begin here. */
     folder: path.dirname(place.within ?? file),
-    /** Changes other than of addresses, a line each. */
+    /** Other changes, a line each. */
     notes,
 
-    /** HOST:PORT or unix:PATH; undefined if the config does not listen there. */
+    /** HOST:PORT or unix:PATH; undefined if it does not listen there. */
     movedTo: (address: ConfigAddress): string | undefined =>
       fresh.get(nameOf(address)) ??
       ('port' in address ? fresh.get(`*:${address.port}`) : undefined),
 
-    /** Notes and returns the new address of a listen line; undefined for HTTP/3 that is not loaded. */
+    /** Notes a listen line's new address; undefined for HTTP/3 that is not loaded. */
     move(address: ConfigAddress, written: string, isQuic: boolean): string | undefined {
       if (isQuic && !(place.http3 && 'port' in address && address.port === loaded)) {
         const what = place.http3 ? 'another port' : 'HTTP/3';
@@ -148,7 +142,7 @@ export async function beginCopy(
       upstreams.push(address);
     },
 
-    /** Returns the temporary path for a log or folder of the config, one for each `original`. @param name gets a number: access-1.log */
+    /** Each `original`, a log or folder, has one. @param name gets a number: access-1.log */
     temporaryFile(original: string, name: string): string {
       const { name: stem, ext } = path.parse(name);
       const next = path.join(place.temp, `${stem}-${temporaryFiles.size + 1}${ext}`);
@@ -157,7 +151,7 @@ export async function beginCopy(
       return to;
     },
 
-    /** Returns the parts that all adopted configs share. @param printed the changed config */
+    /** Common to all. @param printed the changed config */
     adopted(printed: string, workers: OwnConfig['workers']) {
       const moved = [...moves].map(([to, was]) => {
         const place = to.startsWith('unix:') ? 'a temporary socket' : to;
@@ -179,25 +173,21 @@ export function noteUser(user: string | undefined, { notes, place }: ConfigCopy)
     notes.push(`user ${user} → ${place.user?.name ?? 'the user who starts bakeoff'}`);
 }
 
-/** The server's standard error, and a file that ends with the server. */
+/** Ends with the server. */
 export const runLog = 'error.log of this run';
 export const temporary = 'a temporary file';
 
-/** Ends the error about a target on another machine. */
 export const leaving =
   'may leave this machine, and only loopback addresses may be loaded: pass it to 127.0.0.1, or take it out of a copy of the config';
 
-/** Whether the stub, which answers plain HTTP alone, can stand for the backend of a directive. */
+/** The stub answers plain HTTP alone. */
 const mayBeStub = (line: string): boolean =>
   !/^(?:fastcgi|uwsgi|scgi|grpc|memcached)[._]|https:\/\//i.test(line);
 
 /**
- * Returns the target, with the config's own address replaced by its new one, and notes any other backend.
- * @param target host:port, a URL, or unix:PATH with or without a scheme
- * @param line the directive, as written; `where`: FILE:LINE
- * @param blocks upstream blocks, in lower case: their servers are checked themselves
- * @param asksResolver names need DNS, as in nginx if there is a variable
- * @throws UserError for another machine, or an address that depends on a variable
+ * The target, with the config's own address moved; other backends are noted. @param target host:port, a URL, or unix:PATH
+ * @param line the directive as written, `where` FILE:LINE @param blocks upstream blocks in lower case, whose servers are checked themselves
+ * @param asksResolver names need DNS, as with a variable @throws UserError for another machine, or an address that depends on a variable
  */
 export function localTarget(
   target: string,
@@ -219,7 +209,7 @@ export function localTarget(
   const [, scheme, authority = '', rest = ''] =
     /^(?:(\w+):\/\/)?([^/?$]*)(.*)$/s.exec(target) ?? [];
   const [, host, port] = /^(\[[^\]]*\]|[^:]+)(?::(\d+))?$/.exec(authority) ?? [];
-  // With a port, the name of a block is a host name.
+  // A host with a port is none.
   const isBlock = host !== undefined && blocks.has(host.toLowerCase()) && port === undefined;
   const { upstreams, ...place } = copy.place;
   const bare = target.replace(/^\w+:\/\//, '');
@@ -229,12 +219,12 @@ export function localTarget(
   );
   if (stand !== undefined && !isBlock) {
     const { name, to, address } = stand;
-    // A variable may have the scheme too.
+    // A variable may have the scheme.
     const usual = line.startsWith('proxy_pass ') ? 'http://' : '';
     const after = bare.slice(name.length).replace(/^:\d+/, '');
     const next = `${target.slice(0, -bare.length) || usual}${address}${after}`;
     const redirected = `${line} at ${to}`;
-    // A port of the config is somebody else's here.
+    // The config's port is somebody else's here.
     const unmoved = { ...copy, place, movedTo: () => undefined };
     if (to === address) return localTarget(next, redirected, where, unmoved);
     if (!mayBeStub(line))
@@ -248,7 +238,7 @@ export function localTarget(
   const authorityShown = addressIn(/^[^/?]*/.exec(bare)?.[0] ?? '');
   const stub = mayBeStub(line) ? ' (=stub:5ms:2KB for a stub)' : '';
   const standing = `, or say what stands for it: --upstream '${authorityShown}=127.0.0.1:9000'${stub}`;
-  // Any variable but $request_uri could continue the name of the host.
+  // Any other variable could continue the host's name.
   if (rest.startsWith('$') && !/^\$(?:request_uri\b|\{request_uri\})/.test(rest))
     throw new UserError(
       `${where}: ${line} may leave this machine, a variable says to where: name an address of 127.0.0.1${standing}`,
@@ -268,10 +258,7 @@ export function localTarget(
   return target;
 }
 
-/**
- * The stub for a backend: answers each request after a set time, in a thread of its own. As text, since other hosts have no
- * files of bakeoff. The server could be about to use an idle connection.
- */
+/** Answers each request after a set time, in a thread. As text: other hosts have no files of bakeoff. The server may be about to use an idle connection. */
 const stubSource = `
 const { parentPort, workerData: { ms, bytes } } = require('node:worker_threads');
 const body = Buffer.alloc(bytes, 'x');
@@ -284,7 +271,7 @@ server.listen(0, '127.0.0.1', () => parentPort.postMessage(server.address().port
 
 const factors: Record<string, number> = { ms: 1, s: 1000, b: 1, kb: 1e3, mb: 1e6 };
 
-/** Reads stub:50ms or stub:50ms:2KB, up to 100 MB; undefined for any other text. */
+/** stub:50ms or stub:50ms:2KB, up to 100 MB. */
 export function readStub(text: string) {
   const [, time, unit = '', size = 1000, kind = 'b'] =
     /^stub:(\d{1,5})(ms|s)(?::(\d{1,6})(b|kb|mb))?$/.exec(text.toLowerCase()) ?? [];
@@ -297,7 +284,7 @@ export function readStub(text: string) {
 
 const stubs = new Map<string, Promise<string>>();
 
-/** Returns HOST:PORT of the stub, which ends with this process; any other text as it is. */
+/** A stub's HOST:PORT, which ends with this process; other text as it is. */
 export function addressFor(text: string): Promise<string> {
   const stub = readStub(text);
   const address = stubs.get(text) ?? (stub === undefined ? Promise.resolve(text) : startStub(stub));

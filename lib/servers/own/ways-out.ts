@@ -1,10 +1,10 @@
-// Directives of nginx by which it talks to other machines, beside *_pass and the servers of upstream blocks.
+// Directives by which nginx talks to other machines, beside *_pass and upstreams.
 import { UserError, addressIn } from '../../errors.ts';
 import { bareWord, quoted, type Directive } from '../nginx-config.ts';
 import { isLoopback } from '../ports.ts';
 import { leaving, type ConfigCopy } from './redirect.ts';
 
-/** Directives of further modules whose first word is the address that they connect to, and its port if it has none. */
+/** Other modules' directives: the first word is an address, with this port by default. */
 const backends = new Map([
   ['datadog_agent_url', 8126],
   ['drizzle_server', 3306],
@@ -16,7 +16,7 @@ const backends = new Map([
   ['statsd_server', 8125],
 ]);
 
-/** Directives by which nginx asks machines that their words, files or clients name. */
+/** nginx asks machines that their words, files or clients name. */
 const clients = new Set([
   'acme_issuer',
   'auth_gss',
@@ -38,30 +38,30 @@ const clients = new Set([
   'upsync',
 ]);
 
-/** Directives whose names nginx looks up at its start, by a server that is another machine. */
+/** Names are looked up at the start, by another machine. */
 const lookups = new Set(['debug_connection', 'resolver', 'set_real_ip_from']);
 
-/** Whether a word is a name of a machine: no address, network or option. */
+/** No address, network or option. */
 function isName(word: string): boolean {
   return !/^(?:[\d.:/a-f]+|\[[\d.:a-f]+\](?::\d+)?|unix:.*|localhost|\w+=.*)$/i.test(word);
 }
 
-/** How modules name a directive with an address, or with several and commas. A base URL is one for the client. */
+/** Modules' names of directives with an address, or several with commas. A base URL is for the client. */
 const addressed =
   /_(?:server|host|(?<!base_)url|address|endpoint|collector|tracker|broker_list|dsn|udplog|socketlog)$/;
 
-/** Returns the directive, its address with a port, if it names a backend that may be looked up; otherwise undefined. */
+/** The address with a port, for a backend that may be looked up. */
 export function backendOf(directive: Directive): Directive | undefined {
   const port = backends.get(directive.name);
   const [first = '', ...others] = directive.args;
   const address = bareWord(first);
-  // A backend with a password is not looked up by name, and not printed.
+  // One with a password is neither looked up nor printed.
   if (port === undefined || address.includes('@')) return undefined;
   const whole = address.replace(/^((?:\w+:\/\/)?(?:\[[^\]]*\]|[^:/?@]+))(?=[/?]|$)/, `$1:${port}`);
   return whole === address ? directive : { ...directive, args: [quoted(whole), ...others] };
 }
 
-/** Throws UserError for a directive that may contact another machine. Records backends on this machine. */
+/** Records backends here. @throws UserError if another machine may be contacted */
 export function requireNoClient({ name, args, origin }: Directive, { notes }: ConfigCopy): void {
   const words = args.map(bareWord);
   const [first = ''] = words;
@@ -71,7 +71,7 @@ export function requireNoClient({ name, args, origin }: Directive, { notes }: Co
   if (looksUp || logsElsewhere || (clients.has(name) && !isOff))
     throw new UserError(`${origin}: ${name} ${leaving}`);
   if (backendOf({ name, args, origin }) !== undefined || !isAddressed(name)) return;
-  // A path is a location, or a socket.
+  // A location, or a socket.
   if (/^(?:on|off|\/.*|)$/s.test(first)) return;
   const line = `${name} ${addressIn(first)}`;
   if (!first.split(',').every(isLocal)) throw new UserError(`${origin}: ${line} ${leaving}`);
@@ -86,7 +86,7 @@ function isSyslog(word: string): boolean {
   return /^syslog:.*server=/s.test(word);
 }
 
-/** Whether the host of redis://:password@host:1/2 is this machine. */
+/** Takes an address such as redis://:password@host:1/2. */
 function isLocal(address: string): boolean {
   if (address.startsWith('unix:')) return true;
   const [, host = ''] =

@@ -1,4 +1,4 @@
-// h2o's YAML: a user's config with its !file includes, as a tree in which each part has its origin.
+// h2o's YAML: a user's config with !file includes, as a tree with origins.
 import path from 'node:path';
 import {
   isAlias,
@@ -15,16 +15,14 @@ import {
 import { addressIn, UserError, withShortQuotes, wordIn } from '../../errors.ts';
 import { ours, readIncluded, realPathOf, type Layer } from '../config-files.ts';
 
-/** Far more characters than a config has. The parser takes a second for each million. */
+/** More than a config has. A million takes the parser a second. */
 const mostLetters = 4e6;
-/** Far more levels than a config has. */
+/** More than a config has. */
 const mostNested = 100;
-/** Far more values than a config has. Aliases of aliases multiply them. */
+/** More than a config has. Aliases of aliases multiply. */
 const mostValues = 1e6;
 
-/**
- * Throws UserError for a text that is nested much too deep, before the parser, which calls itself for each level, runs out of stack.
- */
+/** @throws UserError before the parser, which calls itself for each level, runs out of stack */
 function requireShallow(file: string, text: string): void {
   let [line, indent, values, depth] = [1, 0, 0, 0];
   let isIndent = true;
@@ -48,7 +46,7 @@ function parse({ file, text }: Layer, lineCounter: LineCounter): Document.Parsed
   const [error] = document.errors;
   if (error !== undefined) {
     const line = lineCounter.linePos(error.pos[0]).line || 1;
-    // Without quotes, the file's text is at the end.
+    // Unquoted, the file's text is at the end.
     const problem = withShortQuotes(error.message).replace(/(?<=\w: )\S.*/, addressIn);
     throw new UserError(`h2o config ${file}:${line}: ${problem}`);
   }
@@ -58,18 +56,18 @@ function parse({ file, text }: Layer, lineCounter: LineCounter): Document.Parsed
 function documentOf(file: string, text: string, lineCounter: LineCounter): Document.Parsed {
   const { stackTraceLimit } = Error;
   try {
-    // The parser makes an Error for each fault: a stack for each of many takes seconds.
+    // The parser's Error for each fault has a stack, which takes seconds.
     Error.stackTraceLimit = 0;
     return parseDocument(text, {
       schema: 'failsafe',
       uniqueKeys: false,
       logLevel: 'silent',
-      // Each pretty one quotes its line, which may be all of the text.
+      // They quote lines, which may be long.
       prettyErrors: false,
       lineCounter,
     });
   } catch (error) {
-    // Where a quote ends in the middle of a line the parser calls itself without end.
+    // The parser does not end where a quote ends in mid-line.
     if (error instanceof RangeError)
       throw new UserError(`h2o config ${file}: cannot be read as YAML: look at its quotes`);
     throw error;
@@ -78,14 +76,14 @@ function documentOf(file: string, text: string, lineCounter: LineCounter): Docum
   }
 }
 
-/** YAML as h2o reads it: all scalars are text. `origin` as of Layer. */
+/** All scalars are text, as for h2o. `origin` as of Layer. */
 export type Tree = { origin: string } & (
   | { kind: 'text'; text: string; tag?: string }
   | { kind: 'list'; items: Tree[] }
   | { kind: 'map'; pairs: YamlPair[] }
 );
 
-/** A mapping may have a key several times: h2o takes all. `origin`: the key's. */
+/** h2o takes all of a key. `origin`: the key's. */
 export interface YamlPair {
   key: string;
   origin: string;
@@ -94,7 +92,7 @@ export interface YamlPair {
 
 export type MapTree = Extract<Tree, { kind: 'map' }>;
 
-/** Reads the tree. Names in !file begin at the config's folder. Throws UserError with file and line. */
+/** Names in !file begin at its folder. @throws UserError with file and line */
 export async function readYaml(config: Layer): Promise<MapTree> {
   const { file } = config;
   const reading = { folder: path.dirname(file), size: { letters: 0, values: 0, deepest: 0 } };
@@ -104,21 +102,21 @@ export async function readYaml(config: Layer): Promise<MapTree> {
   throw new UserError(`h2o config ${file}:1: is not a YAML mapping, as h2o's configs are`);
 }
 
-/** State that the files of a config share while they are read. */
+/** Shared by a config's files. */
 interface Reading {
   folder: string;
-  /** Characters of the files and values so far, and the deepest level of the values being read. */
+  /** So far: characters, values, and the deepest level. */
   size: { letters: number; values: number; deepest: number };
 }
 
-/** Reads a file of a config, once. */
+/** Reads each file once. */
 class FileReader {
   readonly #layer: Layer;
-  /** The files that include each other, from the config to this file. */
+  /** They include each other, from the config on. */
   readonly #open: readonly string[];
   readonly #reading: Reading;
   readonly #lines = new LineCounter();
-  /** Values with a name, as far as they have been read; the last of a name counts. */
+  /** The last of a name counts. */
   readonly #anchors = new Map<string, { tree: Tree; values: number; height: number }>();
 
   constructor(layer: Layer, open: readonly string[], reading: Reading) {
@@ -127,7 +125,7 @@ class FileReader {
     this.#reading = reading;
   }
 
-  /** @param depth levels above the file */
+  /** @param depth levels above */
   read(depth: number): Promise<Tree> {
     const { size } = this.#reading;
     size.letters += this.#layer.text.length;
@@ -139,7 +137,7 @@ class FileReader {
     return this.#convert(parse(this.#layer, this.#lines).contents, 1, depth);
   }
 
-  /** @param above the line of the node's parent, for an empty node. @param depth levels above it */
+  /** @param above the parent's line, for an empty node @param depth levels above */
   async #convert(node: Node | null, above: number, depth: number): Promise<Tree> {
     const { size } = this.#reading;
     const before = { ...size };
@@ -196,7 +194,7 @@ class FileReader {
     return merged(pairs);
   }
 
-  /** @param meant what an alias adds to the size */
+  /** @param meant an alias's addition */
   #requireSize(line: number, depth: number, meant: { values: number; height: number }): void {
     const { size } = this.#reading;
     size.values += meant.values;
@@ -237,7 +235,7 @@ export function yamlPair(key: string, value: unknown): YamlPair {
   return { key, origin: ours, value: treeOf(value) };
 }
 
-/** The first value of a key, in upper or lower case, as h2o looks it up. */
+/** The first value of a key, in any case, as h2o. */
 export function get(tree: Tree | undefined, wanted: string): Tree | undefined {
   return yamlPairs(tree).find(({ key }) => key.toLowerCase() === wanted)?.value;
 }
@@ -246,17 +244,17 @@ export function itemsOf(tree: Tree): Tree[] {
   return tree.kind === 'list' ? tree.items : [tree];
 }
 
-/** The pairs of a mapping; none of any other value. */
+/** None if it is no mapping. */
 export function yamlPairs(tree: Tree | undefined): YamlPair[] {
   return tree?.kind === 'map' ? tree.pairs : [];
 }
 
-/** The values of `listen` in the config or in a host. */
+/** Looks at the config, or at a host. */
 export function listensIn(tree: Tree): Tree[] {
   return yamlPairs(tree).flatMap(({ key, value }) => (key === 'listen' ? itemsOf(value) : []));
 }
 
-/** Adds the pairs of merge keys (<<), unless their keys are there already. */
+/** Adds merge keys (<<), unless their keys are there. */
 function merged(pairs: readonly YamlPair[]): YamlPair[] {
   const keys = new Set(pairs.map(({ key }) => key));
   return pairs.flatMap((pair) => {
@@ -271,7 +269,7 @@ function merged(pairs: readonly YamlPair[]): YamlPair[] {
   });
 }
 
-/** Changes the items of a list, or the values of a mapping. `key`: '' in a list. */
+/** Items of a list, values of a mapping. `key`: '' in a list. */
 export function mapInside(tree: Tree, change: (value: Tree, key: string) => Tree): Tree {
   if (tree.kind === 'text') return tree;
   if (tree.kind === 'list') return { ...tree, items: tree.items.map((item) => change(item, '')) };
@@ -292,7 +290,7 @@ export function oneLine(tree: Tree): string {
   return `{${tree.pairs.map(({ key, value }) => `${key}: ${oneLine(value)}`).join(', ')}}`;
 }
 
-/** YAML, each value on its own line, with its origin as a comment. */
+/** A value a line, with its origin as a comment. */
 export function printYaml(tree: Exclude<Tree, { kind: 'text' }>, indent = ''): string {
   const parts =
     tree.kind === 'list'
@@ -311,7 +309,7 @@ export function printYaml(tree: Exclude<Tree, { kind: 'text' }>, indent = ''): s
     .join('');
 }
 
-/** A JSON string is a YAML scalar, and h2o takes quoted text as plain text. */
+/** JSON's strings are YAML's, and h2o takes quoted text as plain. */
 function scalar(text: string): string {
   return /^[\w/][\w./@+-]*$/.test(text) ? text : JSON.stringify(text);
 }
