@@ -10,8 +10,7 @@ import type { FoundRate, Result } from './result/result.ts';
 import type { PlannedEnclosure } from './runner/enclosure.ts';
 import type { PlannedMachines } from './runner/machines.ts';
 import type { Observer } from './runner/observers/observer.ts';
-import type { PlanDraft, RunContext, SteppedLoad } from './runner/plan.ts';
-import type { PlannedSink } from './runner/sink.ts';
+import type { PlanDraft, PlannedSink, RunContext, SteppedLoad } from './runner/plan.ts';
 import type { NetworkSpec, Scenario, Variant } from './scenario/model.ts';
 import type { AskedRequests } from './scenario/pages.ts';
 

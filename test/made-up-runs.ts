@@ -6,7 +6,7 @@ import type { Phase, Result } from '../lib/result/result.ts';
 import { findVariants } from '../lib/scenario/catalogue.ts';
 import { isRunnable, networkOf } from '../lib/scenario/variants.ts';
 import type { Scenario } from '../lib/scenario/model.ts';
-import { claimsOfRun, placesOf } from '../lib/features/influxdb/run-claims.ts';
+import { claimsOfRun, placesOf } from '../lib/features/influxdb/run-points.ts';
 import { verdictSentences } from '../lib/report/sentences.ts';
 import { curvesOf, foundIn } from '../lib/report/found.ts';
 import {

@@ -19,7 +19,7 @@ import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { enumeration, whole } from '../format.ts';
-import { answerColumns, differencesTable, differencesTitle } from '../report/answers.ts';
+import { answerColumns, differencesTable, differencesTitle } from '../report/differences.ts';
 import { requestLines } from '../report/pages.ts';
 import { leftColumn, terminalTable, type Table } from '../report/table.ts';
 import { redirectionLines } from '../report/sentences.ts';

@@ -9,7 +9,7 @@ import { enumeration } from '../format.ts';
 import { parseCpuList } from '../machine/processors.ts';
 import { mostRounds } from '../scenario/model.ts';
 import { fromCallersFolder } from '../setup/paths.ts';
-import type { PlannedSink } from '../runner/sink.ts';
+import type { PlannedSink } from '../runner/plan.ts';
 import { readFailIf } from './fail-if.ts';
 import {
   flagsWith,

@@ -32,7 +32,7 @@ import {
 } from '../runner/results-folder.ts';
 import { runGroup } from '../runner/round.ts';
 import { runRounds, type RunOutcome } from '../runner/run.ts';
-import { settleSink } from '../runner/sink.ts';
+import { settleSink } from '../runner/build-result.ts';
 import type { Scenario, ServerSpec } from '../scenario/model.ts';
 import { runBeforeStart } from '../servers/before-start.ts';
 import { versionsOf } from '../servers/build.ts';

@@ -4,7 +4,7 @@ import { pagesOf, type PageSum } from '../analysis/pages.ts';
 import { counts, effect, enumeration, percent, short, whole } from '../format.ts';
 import type { Result } from '../result/result.ts';
 import { requestName, requestsOf } from '../scenario/pages.ts';
-import type { Answered } from './answers.ts';
+import type { Answered } from './differences.ts';
 import { figure, leftColumn, rightColumn, tableOf, type Part } from './table.ts';
 
 const mostNamed = 3;

@@ -1,4 +1,5 @@
 // Makes the result of a run from its rounds so far.
+import { join } from 'node:path';
 import type { MeasuredVariant } from '../analysis/verdict.ts';
 import { groupedBy, total } from '../analysis/statistics.ts';
 import { pathOfPage } from '../scenario/pages.ts';
@@ -27,16 +28,18 @@ import { generatorCores, sharesCores } from '../machine/cores.ts';
 import { byName, present } from '../present.ts';
 import { pageFacts } from './mix-files.ts';
 import type { KeptRound, Plan, RunBase, VariantRound } from './plan.ts';
-import { summarise } from '../report/summarise.ts';
+import { summarise } from '../report/warnings/all.ts';
 import { droppedTexts } from '../report/warnings/run.ts';
 import type { Environment } from '../result/environment.ts';
-import type {
-  DroppedRound,
-  KernelSetting,
-  Integrity,
-  Result,
-  Round,
-  RateStep,
+import { writeWhole } from '../writing.ts';
+import {
+  resultJson,
+  type DroppedRound,
+  type KernelSetting,
+  type Integrity,
+  type Result,
+  type Round,
+  type RateStep,
 } from '../result/result.ts';
 import { serverFiguresOf } from '../result/server-metrics.ts';
 
@@ -260,4 +263,14 @@ export function totalIntegrity(kept: readonly KeptRound[]): Integrity {
   return byName(['requests', 'stored', 'backfilled', 'lost'], (name) =>
     total(all, (integrity) => integrity[name]),
   );
+}
+
+/** Lets the sink check what it holds. The result has its counts. */
+export async function settleSink(
+  run: RunBase,
+  { result, kept }: { result: Result; kept: readonly KeptRound[] },
+): Promise<Result> {
+  const settled = (await run.sink?.settle(run, result, kept)) ?? result;
+  if (settled !== result) await writeWhole(join(run.folder, 'result.json'), resultJson(settled));
+  return settled;
 }

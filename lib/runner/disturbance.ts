@@ -1,15 +1,18 @@
 // Detects disturbances that invalidate a round, which is then repeated.
+import { setTimeout as delay } from 'node:timers/promises';
 import { isUnanswered, pauseMs } from '../analysis/limit.ts';
 import { extent } from '../analysis/statistics.ts';
 import { percent, scaledTime } from '../format.ts';
 import type { Phase } from '../result/result.ts';
 import { warning } from '../report/warnings/run.ts';
-import type { RunningServer } from '../servers/index.ts';
+import { type RunningServer, isWatched } from '../servers/index.ts';
 import type { LogAlarms } from '../servers/lifecycle.ts';
 import { Disturbance, TurnsMeet, RoundFailure } from './failures.ts';
-import type { PlannedVariant } from './plan.ts';
+import type { PlannedVariant, Stage } from './plan.ts';
+import { sharesLoopback } from './observers/strangers.ts';
 import { windowOf, type UsageSample, type UsageWindow } from './samples.ts';
 import type { Measurement } from './under-load.ts';
+import { portOf } from '../servers/strangers.ts';
 
 /** @throws RoundFailure if the server crashed, Disturbance if figures cannot be trusted for another reason */
 export function requireSound(
@@ -179,4 +182,56 @@ function standstillIn(phase: Phase, server: string): string | undefined {
       : `other programs, or the host of a virtual machine, had ${percent(duringPause)} of its cores meanwhile: end what else runs there`;
   const ofWindow = isUnanswered(phase) ? ` of its ${scaledTime(1000 * phase.seconds)}` : '';
   return `${server} stalled: no response came for ${scaledTime(ms)}${ofWindow} while requests were under way; ${why}`;
+}
+
+/** Less than this share of a core for so long. */
+const idle = { share: 0.01, ms: 100 };
+/** What a server does after its start ends by then. */
+const startMs = 3000;
+
+/** @throws TurnsMeet that names a server that goes on working, or the signal's reason */
+export async function requireIdle(stages: readonly Stage[], signal: AbortSignal): Promise<void> {
+  if (stages.length < 2) return;
+  let busy = stages.flatMap(({ planned: { variant }, server }) =>
+    isWatched(server) ? { name: variant.name, server, used: server.usage().cpuSeconds } : [],
+  );
+  const beganAtMs = performance.now();
+  const began = new Map(busy.map(({ name, used }) => [name, used]));
+  while (busy.length > 0) {
+    const sinceMs = performance.now();
+    await delay(idle.ms, undefined, { signal });
+    const seconds = (performance.now() - sinceMs) / 1000;
+    const now = busy.map((side) => ({
+      ...side,
+      before: side.used,
+      used: side.server.usage().cpuSeconds,
+    }));
+    busy = now.filter(({ before, used }) => used - before > idle.share * seconds);
+    const [first] = busy;
+    const tookMs = performance.now() - beganAtMs;
+    if (first === undefined || tookMs < startMs) continue;
+    const share = (1000 * (first.used - (began.get(first.name) ?? 0))) / tookMs;
+    const names = new Set(stages.map(({ planned }) => planned.variant.name));
+    throw new TurnsMeet(warning.worksOutOfTurn(first.name, percent(share)), names, true);
+  }
+}
+
+/**
+ * Requires that no side's server is another's backend: a proxy keeps connections to it, so a load of its code on the other side would look
+ * the same. @throws TurnsMeet
+ */
+export function requireOtherBackends(
+  stages: readonly Pick<Stage, 'planned' | 'enclosure' | 'server'>[],
+): void {
+  const sides = stages.filter(sharesLoopback).map(({ planned, server }) => ({
+    name: planned.variant.name,
+    port: portOf(server),
+    backends: new Set(server.upstreams.flatMap((at) => ('port' in at ? at.port : []))),
+  }));
+  for (const side of sides) {
+    const backend = sides.find((other) => other !== side && side.backends.has(other.port));
+    if (backend === undefined) continue;
+    const variants = new Set(stages.map(({ planned }) => planned.variant.name));
+    throw new TurnsMeet(warning.sideAsBackend(side.name, backend.name, backend.port), variants);
+  }
 }

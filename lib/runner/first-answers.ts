@@ -1,5 +1,5 @@
 // The first answers of a run's sides and their differences, said before the first load.
-import { answerColumns, differencesTable, differencesTitle } from '../report/answers.ts';
+import { answerColumns, differencesTable, differencesTitle } from '../report/differences.ts';
 import { requestLines } from '../report/pages.ts';
 import { terminalTable } from '../report/table.ts';
 import type { Attempt, RunBase } from './plan.ts';

@@ -22,6 +22,7 @@ import type { Answer, RunningServer } from '../servers/index.ts';
 import type { Enclosure, PlannedEnclosure } from './enclosure.ts';
 import type { MachinesInUse } from './machines.ts';
 import type { UsageSample } from './samples.ts';
+import type { ToolName } from '../setup/tools.ts';
 
 export type PlannedVariant = ReturnType<typeof plannedVariant>;
 
@@ -324,6 +325,24 @@ export interface KeptRound {
 export interface SampleOutput {
   out: readonly string[];
   env: Readonly<Record<string, string>>;
+}
+
+/** A sink that the flags ask for, opened before the first round. */
+export interface PlannedSink {
+  /** That this machine must have. */
+  tools: readonly ToolName[];
+  /** Throws UserError without space for so many bytes. */
+  requireSpace(bytes: number): Promise<void>;
+  /**
+   * @param tools paths of its programs @param cpus cores for them
+   * @param folder for data of its own, instead of all runs'; it must then start at once @throws UserError, or the signal's reason
+   */
+  open(asked: {
+    tools: Partial<Record<ToolName, string>>;
+    cpus: readonly number[];
+    signal: AbortSignal;
+    folder?: string;
+  }): Promise<Sink>;
 }
 
 /** Where figures go besides the folder. A returned line says what was not stored, which must not cost a round. */

@@ -22,11 +22,16 @@ import {
 } from '../servers/index.ts';
 import { alarmsIn, type LogAlarms } from '../servers/lifecycle.ts';
 import { otherBodiesOf } from './bodies.ts';
-import { requireSeparateTurns, requireSampled, requireSound } from './disturbance.ts';
+import {
+  requireSeparateTurns,
+  requireSampled,
+  requireSound,
+  requireIdle,
+  requireOtherBackends,
+} from './disturbance.ts';
 import type { Enclosure } from './enclosure.ts';
 import { openOwnLoopback } from './own-loopback.ts';
 import { asRoundFailure, StillCold, withRps } from './failures.ts';
-import { requireIdle } from './idle.ts';
 import {
   orderOfRound,
   type Group,
@@ -38,7 +43,6 @@ import {
 } from './plan.ts';
 import { writeMixFiles } from './mix-files.ts';
 import { roundFolder } from './results-folder.ts';
-import { requireOtherBackends } from './shared-loopback.ts';
 import { phasesOf } from './measured-phases.ts';
 import { underLoad, type Measurement } from './under-load.ts';
 import { goingOn, longerWarmup, warmAtOnce } from './warmups.ts';

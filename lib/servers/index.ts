@@ -11,7 +11,8 @@ import type {
 } from '../scenario/model.ts';
 import { isConfigured, programOf } from '../scenario/variants.ts';
 import { openCgroup } from './cgroup.ts';
-import { watchLifecycle, whileItRuns } from './lifecycle.ts';
+import type { MachineReading } from '../machine/usage.ts';
+import { watchLifecycle, whileItRuns, type LogAlarms } from './lifecycle.ts';
 import {
   freePort,
   listeningOf,
@@ -22,12 +23,11 @@ import {
   type Address,
 } from './ports.ts';
 import { prepareCommand, prepareConfigured } from './prepare.ts';
-import { waitUntilReady, waitUntilReadyInside } from './ready.ts';
+import { waitUntilReady, waitUntilReadyInside, commandBegan } from './ready.ts';
 import { limiting, unprivilegedUser } from './rights.ts';
 import { makeScratch, type Scratch } from './scratch.ts';
-import { commandBegan } from './startup.ts';
 import type { Prepared, RunningServer, StartedServer, StartOptions } from './server.ts';
-import { watchUsage } from './usage.ts';
+import { watchUsage, type ServerSample, type TreeUsage } from './usage.ts';
 
 export { serverBuild } from './build.ts';
 export { serverKinds } from './prepare.ts';
@@ -35,7 +35,6 @@ export { readOwnConfig } from './own/own-config.ts';
 export { readStub, type Listen, type OwnConfig } from './own/redirect.ts';
 export { isLoopback } from './ports.ts';
 export { answerOfAll, waitUntilReady } from './ready.ts';
-export { isRemote, type RemoteSample, type RemoteServer } from './remote.ts';
 export { temporaryFolder } from './scratch.ts';
 export {
   isStarted,
@@ -226,4 +225,20 @@ async function startPrepared(
 async function sizeOf(file: string): Promise<number> {
   const stats = await stat(file).catch(() => undefined);
   return stats?.size ?? 0;
+}
+
+/** Every 100 ms with that of its cores. */
+export interface RemoteSample extends ServerSample, TreeUsage {
+  machine?: MachineReading;
+}
+
+/** Only its machine knows its processes and log. */
+export interface RemoteServer extends RunningServer {
+  alarms(): Promise<LogAlarms>;
+  /** The returned function ends it and returns the samples by this machine's monotonic clock. */
+  watch(): Promise<() => Promise<RemoteSample[]>>;
+}
+
+export function isRemote(server: RunningServer): server is RemoteServer {
+  return 'watch' in server;
 }

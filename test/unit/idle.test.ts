@@ -1,7 +1,7 @@
 // Servers that work without a load, before their first turns.
 import { expect, test } from 'vitest';
 import { TurnsMeet } from '../../lib/runner/failures.ts';
-import { requireIdle } from '../../lib/runner/idle.ts';
+import { requireIdle } from '../../lib/runner/disturbance.ts';
 import type { Stage } from '../../lib/runner/plan.ts';
 
 const never = new AbortController().signal;

@@ -8,7 +8,7 @@ import {
   type CoreSeconds,
   type MachineReading,
 } from '../../lib/machine/usage.ts';
-import type { RemoteSample } from '../../lib/servers/remote.ts';
+import type { RemoteSample } from '../../lib/servers/index.ts';
 import { watchProcess } from '../../lib/servers/usage.ts';
 import {
   mostTaken,

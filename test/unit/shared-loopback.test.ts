@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import type { Enclosure } from '../../lib/runner/enclosure.ts';
 import { TurnsMeet } from '../../lib/runner/failures.ts';
 import type { PlannedVariant, Stage } from '../../lib/runner/plan.ts';
-import { requireOtherBackends } from '../../lib/runner/shared-loopback.ts';
+import { requireOtherBackends } from '../../lib/runner/disturbance.ts';
 import type { UpstreamAddress } from '../../lib/servers/ports.ts';
 import type { RunningServer } from '../../lib/servers/index.ts';
 

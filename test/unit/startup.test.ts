@@ -2,7 +2,7 @@
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { commandBegan, retryAfter } from '../../lib/servers/startup.ts';
+import { commandBegan, retryAfter } from '../../lib/servers/ready.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
 
 function processAt(words: readonly string[]) {

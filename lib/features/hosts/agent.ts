@@ -15,10 +15,14 @@ import type { ConfiguredServer, ServerName } from '../../scenario/model.ts';
 import { hardFilesLimit } from '../../servers/rights.ts';
 import { alarmsIn } from '../../servers/lifecycle.ts';
 import { versionsOf } from '../../servers/build.ts';
-import { startServer, type StartedServer, type StartOptions } from '../../servers/index.ts';
+import {
+  startServer,
+  type RemoteSample,
+  type StartedServer,
+  type StartOptions,
+} from '../../servers/index.ts';
 import { freePort } from '../../servers/ports.ts';
 import { temporaryFolder } from '../../servers/scratch.ts';
-import type { RemoteSample } from '../../servers/remote.ts';
 import { Progress, installVariable, thisMachine, useSafePath } from '../../setup/machine.ts';
 import { projectRoot } from '../../setup/paths.ts';
 import { ensureTools } from '../../setup/tools.ts';

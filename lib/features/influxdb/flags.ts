@@ -4,7 +4,7 @@ import { oneOfNames, type Flag } from '../../cli/arguments.ts';
 import { usageError } from '../../errors.ts';
 import { requireSpace } from '../../files.ts';
 import { parseInfluxUrl } from '../../influx/address.ts';
-import type { PlannedSink } from '../../runner/sink.ts';
+import type { PlannedSink } from '../../runner/plan.ts';
 import { bakeoffFolder } from '../../setup/paths.ts';
 
 export const influxdbFlags = {

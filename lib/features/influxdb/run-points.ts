@@ -1,12 +1,11 @@
 // The points of a run in the database, besides k6's samples: samples of the servers, and the wide points of the dashboards.
 import { realpathSync } from 'node:fs';
 import { join } from 'node:path';
-import { comparisonOf, comparable } from '../../analysis/comparisons.ts';
+import { comparisonOf, comparable, variantOf } from '../../analysis/comparisons.ts';
 import { sharesOf, usableCores } from '../../analysis/limit.ts';
 import { metrics } from '../../analysis/metrics.ts';
 import { networkResult } from '../../analysis/phases.ts';
 import { curvesOf, foundIn } from '../../report/found.ts';
-import { claimsOfRun, placesOf } from './run-claims.ts';
 import { featureLines, verdictSentences } from '../../report/sentences.ts';
 import {
   claimPoints,
@@ -22,6 +21,11 @@ import { generatorCores } from '../../machine/cores.ts';
 import type { KeptRound, LoadToStore, Plan, PlannedVariant, RunBase } from '../../runner/plan.ts';
 import type { Comparison, Phase, Result, VariantResult } from '../../result/result.ts';
 import { serverFiguresOf } from '../../result/server-metrics.ts';
+import type { Environment } from '../../result/environment.ts';
+import type { Article } from '../../scenario/article.ts';
+import type { ClaimRow, RunPlaces } from './schema.ts';
+import { articleTitle, measuredEnvironment } from '../../report/article.ts';
+import { decideClaim, madeBy, ownFigures } from '../../report/claims.ts';
 
 /** The samples of a side's server under load; none of a server that nobody can look into. */
 export function samplePoints(plan: Plan, { planned, round, samples }: LoadToStore): string[] {
@@ -138,4 +142,41 @@ export function roundPoints(
     const { of } = metrics[metric];
     return baselinePhase && of(roundOf(name, phase)) / of(roundOf(baseline, baselinePhase));
   }
+}
+
+/**
+ * Decides the claims that rest on the result's scenario, each as far as it does. A claim on a variant that --variants left out is not
+ * among them. `number` is the claim's in the article, from 1.
+ */
+export function claimsOfRun(
+  { claims = [] }: Article,
+  result: Result,
+): (ClaimRow & { number: number })[] {
+  const shown = (name: string) => variantOf(result, name) !== undefined;
+  const results = new Map([[result.scenario, result]]);
+  const decided = [];
+  for (const [index, { text, figures, ...claim }] of claims.entries()) {
+    const rests = claim.rests.filter(({ scenario }) => scenario === result.scenario);
+    if (rests.length === 0 || !rests.every((rest) => shown(rest.variant) && shown(rest.against)))
+      continue;
+    const ofRun = { text, figures, rests };
+    const makes = madeBy(ownFigures(ofRun, results));
+    decided.push({ number: index + 1, text, figures, makes, ...decideClaim(ofRun, results) });
+  }
+  return decided;
+}
+
+/** Says where a run's page is, and on which machines the run and its article were measured. */
+export function placesOf(
+  report: string,
+  environment: Environment,
+  article: Article | undefined,
+): RunPlaces {
+  const places: RunPlaces = { report, machine: measuredEnvironment(environment).join(' · ') };
+  if (article !== undefined) {
+    places.articleTitle = articleTitle(article);
+    if (article.machine !== undefined)
+      places.articleMachine = Object.values(article.machine).join(' · ');
+  }
+  return places;
 }

@@ -1,11 +1,43 @@
 import type { Feature } from '../../feature.ts';
+import { sendIfThere, startChild, withUserUmask } from '../../process.ts';
+import { underSignals } from '../../signals.ts';
+import { fromCallersFolder } from '../../setup/paths.ts';
+import { thisMachine } from '../../setup/machine.ts';
+import { ensureTools } from '../../setup/tools.ts';
 
 /** k6 scripts of one's own: xk6-loadgen/README.md. */
 export const k6Scripts: Feature = {
   commands: {
     k6: {
       help: 'run the k6 with k6/x/loadgen (run script.js), or print its path',
-      run: async (args) => (await import('./command.ts')).k6Command(args),
+      run: k6Command,
     },
   },
 };
+
+/**
+ * Without words prints the path of k6, built first if need be; else runs k6 with these words in the caller's folder and returns its exit
+ * code. After a signal k6 ends in order: it gets TERM. @throws UserError without Go to build k6, Interrupted
+ */
+function k6Command(args: readonly string[]): Promise<number> {
+  return underSignals('ending k6 in order; again to end it at once', async (signal) => {
+    const { k6 } = await ensureTools(['k6'], thisMachine(), signal);
+    if (args.length === 0) {
+      console.log(k6);
+      return 0;
+    }
+    const child = await startChild({
+      command: k6,
+      args,
+      before: withUserUmask,
+      cwd: fromCallersFolder('.'),
+      stdio: 'inherit',
+      orphanedBy: 'TERM',
+    });
+    const end = () => sendIfThere(child.pid, 'SIGTERM');
+    signal.addEventListener('abort', end);
+    if (signal.aborted) end();
+    const { code } = await child.exited;
+    return code ?? 1;
+  });
+}

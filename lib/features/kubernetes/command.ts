@@ -51,7 +51,7 @@ import {
   type RunFolder,
 } from '../../runner/results-folder.ts';
 import { runRounds, type RunOutcome } from '../../runner/run.ts';
-import { settleSink } from '../../runner/sink.ts';
+import { settleSink } from '../../runner/build-result.ts';
 import type { Variant } from '../../scenario/model.ts';
 import {
   createRunProgress,

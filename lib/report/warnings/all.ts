@@ -30,10 +30,11 @@ import {
   whole,
 } from '../../format.ts';
 import type { Comparison, Round, VariantResult } from '../../result/result.ts';
-import { coresText, oneSidedText, remedies, strangerText } from '../reasons.ts';
+import { coresText, oneSidedText, remedies, strangerText, inWords } from '../reasons.ts';
 import { answersTexts, errorsTexts, hungText } from './failures.ts';
 import { noiseWarnings, pauseTexts, roundsText } from './noise.ts';
 import { failureCause, overflowTexts, rateCause } from './turned-away.ts';
+import { figuresOfRun, type AskedComparisons } from '../../analysis/figures.ts';
 
 /** `variants` are those of `measured`, in the same order. */
 export function warningsOf(
@@ -298,3 +299,15 @@ const tlsParts = [
   ['cipher', 'cipher'],
   ['keyExchange', 'key exchange'],
 ] as const;
+
+/** Variants, comparisons, noise floor and warnings, as the result has them. Takes what figuresOfRun takes. */
+export function summarise(
+  facts: RunFacts,
+  measured: readonly MeasuredVariant[],
+  asked: AskedComparisons = {},
+) {
+  const { variants, comparisons: judgements, noiseFloor } = figuresOfRun(facts, measured, asked);
+  const comparisons = judgements.map((judgement) => inWords(judgement, facts.sameWithin));
+  const warnings = warningsOf(facts, measured, variants, comparisons);
+  return { variants, comparisons, noiseFloor, warnings };
+}

@@ -1,8 +1,8 @@
 // Who else had connections to a server on the machine's loopback.
-import { watchStrangers, type SharedSide } from '../../servers/strangers.ts';
+import { isRemote } from '../../servers/index.ts';
+import { isOnLoopback, watchStrangers, type SharedSide } from '../../servers/strangers.ts';
 import { present } from '../../present.ts';
 import type { Stage } from '../plan.ts';
-import { sharesLoopback } from '../shared-loopback.ts';
 import type { Observer } from './observer.ts';
 
 export const strangers: Observer = {
@@ -24,4 +24,12 @@ export const strangers: Observer = {
 
 function sideOf({ planned: { variant, load }, server }: Stage): SharedSide {
   return { name: variant.name, server, connections: load.connections };
+}
+
+/** Not in a network of its own, nor on another machine. */
+export function sharesLoopback({
+  enclosure,
+  server,
+}: Pick<Stage, 'enclosure' | 'server'>): boolean {
+  return enclosure === undefined && !isRemote(server) && isOnLoopback(server);
 }
