@@ -2,13 +2,11 @@
 import { features } from '../../features.ts';
 import { acceptQueues } from './accept-queues.ts';
 import { coreLeavers } from './core-leavers.ts';
-import { backends } from './backends.ts';
-import { memory } from './memory.ts';
+import { backends, strangers } from './strangers.ts';
+import { memory, startup } from './server-figures.ts';
 import type { Observer } from './observer.ts';
 import { perRequest } from './per-request.ts';
 import { progress } from './progress.ts';
-import { startup } from './startup.ts';
-import { strangers } from './strangers.ts';
 import { usage } from './usage.ts';
 import { wakefulness } from './wakefulness.ts';
 

@@ -1,9 +1,10 @@
-// Who else had connections to a server on the machine's loopback.
-import { isRemote } from '../../servers/index.ts';
+// Connections of servers: those of others to them on the machine's loopback, and their own.
+import { isRemote, isWatched } from '../../servers/index.ts';
 import { isOnLoopback, watchStrangers, type SharedSide } from '../../servers/strangers.ts';
 import { present } from '../../present.ts';
 import type { Stage } from '../plan.ts';
 import type { Observer } from './observer.ts';
+import { connectsOut } from '../../servers/ports.ts';
 
 export const strangers: Observer = {
   name: 'the connections of others',
@@ -33,3 +34,16 @@ export function sharesLoopback({
 }: Pick<Stage, 'enclosure' | 'server'>): boolean {
   return enclosure === undefined && !isRemote(server) && isOnLoopback(server);
 }
+
+/** A server that has opened connections may wait for a backend. */
+export const backends: Observer = {
+  name: 'the connections of the servers',
+  begin: ({ stages }) => ({
+    end: () =>
+      Promise.all(
+        stages.map(async ({ server }) => ({
+          mayHaveBackends: !isWatched(server) || (await connectsOut(server.processes())),
+        })),
+      ),
+  }),
+};

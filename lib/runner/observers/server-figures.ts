@@ -1,7 +1,8 @@
-// Memory at the end of the load, which the engine reads while connections are open.
+// The figures of servers that are metrics.
 import { present } from '../../present.ts';
 import type { Observer } from './observer.ts';
 
+/** The engine reads it at the end of the load, while connections are open. */
 export const memory: Observer = {
   name: 'the memory of servers',
   begin: () => ({
@@ -11,5 +12,13 @@ export const memory: Observer = {
         present({ memoryBytes: serverMemoryBytes ?? undefined }),
       );
     },
+  }),
+};
+
+/** From exec to the first good answer, before the load. */
+export const startup: Observer = {
+  name: 'the start-up of servers',
+  begin: ({ stages }) => ({
+    end: () => stages.map(({ startupMs }) => present({ startupMs })),
   }),
 };
