@@ -12,6 +12,10 @@ export function byName<N extends string, T>(names: readonly N[], of: (name: N) =
   return Object.fromEntries(names.map((name) => [name, of(name)])) as Record<N, T>;
 }
 
+export function allNames<N>(all: readonly { name: N }[]): N[] {
+  return all.map(({ name }) => name);
+}
+
 /** The first value that stands there twice. */
 export function repeated<T>(values: readonly T[]): T | undefined {
   return values.find((value, index) => values.indexOf(value) < index);

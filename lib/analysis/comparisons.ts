@@ -29,6 +29,12 @@ export function measuredComparisons<Compared extends Pick<Comparison, 'variant'>
   );
 }
 
+export function judgedOf<Judged extends Pick<Comparison, 'verdict'>>(
+  all: readonly Judged[],
+): Judged[] {
+  return all.filter(({ verdict }) => verdict !== 'none');
+}
+
 /** The baseline first. */
 export function sidesOf(
   { variant, baseline }: Pick<Comparison, 'variant' | 'baseline'>,

@@ -12,6 +12,10 @@ export function wholeRounds(variants: readonly { rounds: readonly unknown[] }[])
   return Math.max(0, ...variants.map(({ rounds }) => rounds.length));
 }
 
+export function withRounds<V extends { rounds: readonly unknown[] }>(variants: readonly V[]): V[] {
+  return variants.filter(({ rounds }) => rounds.length > 0);
+}
+
 export function phasesIn<P>(rounds: readonly { phases: readonly P[] }[]): P[] {
   return rounds.flatMap((round) => round.phases);
 }

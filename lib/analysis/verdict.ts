@@ -1,5 +1,5 @@
 // From the rounds' figures to verdicts. The method: docs/verdicts.md.
-import { byName, present } from '../present.ts';
+import { byName, present, allNames } from '../present.ts';
 import type {
   BesideRatio,
   Comparison,
@@ -42,6 +42,7 @@ import {
   ratioInterval,
   type RatioInterval,
 } from './statistics.ts';
+import { judgedOf } from './comparisons.ts';
 
 /** All that were run have the same rounds in the same order. */
 export interface MeasuredVariant extends Pick<
@@ -120,7 +121,7 @@ const exactPart = 0.1;
  * @param precision requested, as a share
  */
 export function unsettled(comparisons: readonly Comparison[], precision?: number): Comparison[] {
-  const judged = comparisons.filter(({ verdict }) => verdict !== 'none');
+  const judged = judgedOf(comparisons);
   return judged.filter(
     (comparison) =>
       (comparison.verdict === 'inconclusive' && precision === undefined) ||
@@ -203,7 +204,7 @@ function compare(questions: readonly Question[], alpha: number, rules: Rules): J
     cpu: beside('cpu'),
     latency: byName(latencyMetrics, beside),
     ...present({ ofServer: ofServer(beside) }),
-    delayNotHeld: late.map(({ name }) => name),
+    delayNotHeld: allNames(late),
   };
   const figures = figuresOf(pair, metric);
   if (figures === null) return about;

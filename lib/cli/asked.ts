@@ -1,7 +1,7 @@
 // What the flags that compare and knobs have in common ask for: pages, traffic, loads, and how sides are started.
 import { prefixed, usageError, unknownWord } from '../errors.ts';
 import { features } from '../features.ts';
-import { present } from '../present.ts';
+import { present, allNames } from '../present.ts';
 import { bodyOfFile, headersOf, isMethod } from '../scenario/load/flags.ts';
 import { shownHeader } from '../secrets.ts';
 import { serverNames, type LoadProfile, type LoadRequest } from '../scenario/model.ts';
@@ -170,7 +170,7 @@ function readRequest({ flags, lists }: Arguments) {
 export async function readAsked(parsed: Arguments, given: readonly Given[]) {
   const { flags, lists, read } = parsed;
   const status = read('status', ofForm(/^[2-5]\d\d$/, 'give a status from 200 to 599'));
-  const names = given.map(({ name }) => name);
+  const names = allNames(given);
   if (
     flags.has('in') &&
     !given.some(({ source }) => source.kind === 'config' && source.config.within)
@@ -199,7 +199,7 @@ interface Launch {
 
 /** Returns a function that says how a side is started. */
 function readLaunch({ lists }: Arguments, given: readonly Given[]) {
-  const names = given.map(({ name }) => name);
+  const names = allNames(given);
   const having = (is: (source: Source) => boolean): string[] =>
     given.flatMap(({ name, source }) => (is(source) ? [name] : []));
   const ports = ofSides('--port', lists.get('port') ?? [], names, {

@@ -5,6 +5,7 @@ import { usageError, UserError, unknownWord } from '../errors.ts';
 import { enumeration, success, effect } from '../format.ts';
 import { metricWords, verdictWord } from '../report/metric-words.ts';
 import type { BesideRatio, Comparison, Metric, Result, Verdict } from '../result/result.ts';
+import { withRounds } from '../analysis/phases.ts';
 
 /** Holds for a verdict, or if the whole interval of a metric lies beyond a limit in the verdict's direction. */
 interface Gate {
@@ -66,7 +67,7 @@ export function failIfCode(
   { gates, successRatio }: FailIf,
   say: (line: string) => void,
 ): 0 | 3 {
-  const ran = result.variants.filter(({ rounds }) => rounds.length > 0);
+  const ran = withRounds(result.variants);
   const failed = ran.filter((variant) => (variant.successRatio ?? 0) < successRatio);
   if (failed.length > 0) {
     throw new UserError(

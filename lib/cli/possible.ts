@@ -8,6 +8,7 @@ import { isOwn, isRunnable, loadOf } from '../scenario/variants.ts';
 import { hasCertificate } from '../servers/certificate.ts';
 import { thisMachine, type Machine } from '../setup/machine.ts';
 import { missingTools, type ToolName } from '../setup/tools.ts';
+import { allNames } from '../present.ts';
 
 interface Possible {
   /** Names of the variants that can be run, and of those that are published only. */
@@ -41,7 +42,7 @@ export async function possibleVariants(
   if (missing.size === 0) return undefined;
   if (!possible.some(isRunnable)) throw new UserError([...missing.values()]);
   return {
-    names: possible.map(({ name }) => name),
+    names: allNames(possible),
     left: variants.filter((variant) => !isPossible(variant)).map(({ name }) => name),
     why: [...missing.values()].join('; '),
   };

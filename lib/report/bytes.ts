@@ -4,6 +4,7 @@ import { sideWithWrongAnswers } from '../analysis/bodies.ts';
 import { groupedBy } from '../analysis/statistics.ts';
 import { enumeration, perSecond, whole } from '../format.ts';
 import type { Result } from '../result/result.ts';
+import { allNames } from '../present.ts';
 
 /** A usual link, in bytes per second. */
 const gigabit = 125e6;
@@ -73,7 +74,7 @@ export function linkLines(result: Result): string[] {
     if (beyond.length === 0) return [];
     const texts: string[] = [];
     for (const [allowed, same] of groupedBy(beyond, (variant) => variant.allowed))
-      texts.push(`${allowed} requests/s of ${enumeration(same.map(({ name }) => name))}`);
+      texts.push(`${allowed} requests/s of ${enumeration(allNames(same))}`);
     return `A link of ${link} Gbit/s would allow at most ${enumeration(texts)}.`;
   });
 }

@@ -31,7 +31,7 @@ import type { LatencyFigures } from '../result/load-result.ts';
 import type { BucketShare, PhaseResult, Result, VariantResult } from '../result/result.ts';
 import { isAtRate } from '../scenario/load.ts';
 import type { Published } from '../scenario/model.ts';
-import { present } from '../present.ts';
+import { present, allNames } from '../present.ts';
 
 /** A figure whose table has bars. The terminal and Markdown show it below `heading`. */
 type Chart = Figure & { heading: string };
@@ -91,7 +91,7 @@ function curveChart(result: Result): Chart[] {
         kind: 'lines',
         x: { title: 'requests/s (log scale)', isLog: true },
         y: { title: 'latency, ms (log scale)', isLog: true },
-        names: curves.map(({ name }) => name),
+        names: allNames(curves),
         limit,
         marks: curves.flatMap(({ name, points }) => points.map((point) => curveMark(name, point))),
         lines: [...curveLines(rows, 'p50', 'dashed'), ...curveLines(rows, 'p99', 'strong')],
@@ -152,7 +152,7 @@ function histogramChart({ variants }: Result): Chart[] {
       heading: 'Answers by latency:',
       title: 'Answers by latency, published beside measured',
       text: 'Shares of all answers within each range of latencies, as vegeta counts them.',
-      data: { kind: 'bars', names: series.map(({ name }) => name), bars },
+      data: { kind: 'bars', names: allNames(series), bars },
       tables: [tableOf(rows, [leftColumn('latency', bucketLabel), ...series.map(column)])],
     },
   ];
@@ -167,7 +167,7 @@ export function publishedQuantile(published: Published, quantile: number): strin
 /** Figures per round, by the metric of the verdict. Empty for a curve, and if fewer than two variants succeeded. */
 function roundFigures(result: Result): Figure[] {
   const { axis, text, points } = pointsByRound(result);
-  const names = [...new Set(points.map(({ name }) => name))];
+  const names = [...new Set(allNames(points))];
   if (names.length < 2 || curvesOf(result).length > 0) return [];
   const column = (name: string) =>
     rightColumn(
@@ -272,7 +272,7 @@ function percentileFigures({ variants }: Result): Figure[] {
           ticks: ticksUpTo(furthest),
         },
         y: { title: `latency, ms${isLog ? ' (log scale)' : ''}`, isLog },
-        names: shown.map(({ name }) => name),
+        names: allNames(shown),
         marks: strong,
         lines: points,
       },

@@ -1,5 +1,5 @@
 // The two lines above the table: what is measured, and on what.
-import { wholeRounds } from '../analysis/phases.ts';
+import { wholeRounds, withRounds } from '../analysis/phases.ts';
 import {
   counts,
   duration,
@@ -81,7 +81,7 @@ export function resultHeading(result: Result): RunHeading {
     const servers = run.filter(({ server }) => (server?.atAddress === true) === atAddress);
     return [...new Set(servers.map(serverText))];
   };
-  const measured = run.filter(({ rounds }) => rounds.length > 0);
+  const measured = withRounds(run);
   return {
     scenario: result.scenario,
     load: listed(run.map(variantLoadText)),

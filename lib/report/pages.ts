@@ -6,6 +6,7 @@ import type { Result } from '../result/result.ts';
 import { requestName, requestsOf } from '../scenario/pages.ts';
 import type { Answered } from './differences.ts';
 import { figure, leftColumn, rightColumn, tableOf, type Part } from './table.ts';
+import { withRounds } from '../analysis/phases.ts';
 
 const mostNamed = 3;
 
@@ -14,7 +15,7 @@ const alone =
 
 /** @param most rows */
 export function pagesPart(result: Result, most: number): Part[] {
-  const measured = result.variants.filter(({ rounds }) => rounds.length > 0);
+  const measured = withRounds(result.variants);
   const sides = measured.map(({ name }) => ({ name, pages: pagesOf(result, name) }));
   const pages = sides[0]?.pages ?? [];
   if (pages.length === 0) return [];

@@ -38,6 +38,7 @@ import { rateCause } from './warnings/turned-away.ts';
 import { serverLines } from './server-lines.ts';
 import { isAtRate } from '../scenario/load.ts';
 import { pageLines } from './pages.ts';
+import { allNames } from '../present.ts';
 
 /** The verdicts, and the circumstances that they depend on. */
 export function findingLines(result: Result): string[] {
@@ -314,6 +315,6 @@ interface Named {
 /** Each text once, after all its names. */
 export function byText(texts: readonly Named[]): string[] {
   return [...groupedBy(texts, ({ text }) => text)].map(
-    ([text, same]) => `${same.map(({ name }) => name).join(', ')}: ${text}`,
+    ([text, same]) => `${allNames(same).join(', ')}: ${text}`,
   );
 }

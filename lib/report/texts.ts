@@ -3,7 +3,7 @@ import { basename, isAbsolute } from 'node:path';
 import { comparisonOf, hasRatio } from '../analysis/comparisons.ts';
 import { mergedLatency } from '../analysis/latency.ts';
 import { besideOf, inColumn } from '../analysis/metrics.ts';
-import { phasesIn, wholeRounds } from '../analysis/phases.ts';
+import { phasesIn, wholeRounds, withRounds } from '../analysis/phases.ts';
 import { features } from '../features.ts';
 import { isTooWide } from '../format.ts';
 import { foundRateOf } from './found.ts';
@@ -128,7 +128,7 @@ export function markdownReport(result: Result): string {
 /** The tables on rounds, machine and versions. */
 function collapsedTables(result: Result): Table[] {
   const tables = [roundsTable(result), environmentTable(result), noiseTable(result)];
-  const sides = result.variants.filter(({ rounds }) => rounds.length > 0);
+  const sides = withRounds(result.variants);
   if (sides.length > 1) tables.unshift(answersOfRun(sides, false).table);
   return tables;
 }

@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { usageError, unknownWord } from '../errors.ts';
-import { byName, present } from '../present.ts';
+import { byName, present, allNames } from '../present.ts';
 import { projectRoot } from '../setup/paths.ts';
 import { defineScenario } from './define-scenario.ts';
 import type { Article } from './article.ts';
@@ -33,7 +33,7 @@ async function shippedNames(): Promise<string[]> {
 export function findVariants(scenario: Scenario, names?: readonly string[]): Variant[] {
   const { variants } = scenario;
   if (names === undefined) return variants.filter(({ onRequest }) => onRequest !== true);
-  const known = variants.map(({ name }) => name);
+  const known = allNames(variants);
   const wanted = names.map((name) => name.trim());
   for (const name of wanted)
     if (!known.includes(name)) throw unknownWord(`variant of ${scenario.name}`, name, known);

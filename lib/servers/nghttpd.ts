@@ -1,7 +1,7 @@
 // nghttpd has flags only: its config has one a line.
 import path from 'node:path';
 import { UserError, wordIn } from '../errors.ts';
-import { present } from '../present.ts';
+import { present, allNames } from '../present.ts';
 import type { Overlay } from '../scenario/model.ts';
 import { ours, ourLines, readLayers, readText, type Layer } from './config-files.ts';
 import { overlayOrigin, type ReadConfig, type View } from './own/changes.ts';
@@ -44,7 +44,7 @@ function unabbreviated(long: string): string {
 /** A layer's flags replace earlier ones of the same names. */
 function composeFlags(layers: readonly Layer[]): Flag[] {
   return layers.map(parseFlags).reduce((base, layer) => {
-    const replaced = new Set(layer.map(({ name }) => name));
+    const replaced = new Set(allNames(layer));
     return [...base.filter(({ name }) => !replaced.has(name)), ...layer];
   }, []);
 }

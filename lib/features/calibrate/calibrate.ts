@@ -15,6 +15,7 @@ import { calibrationPage, calibrationText } from './page.ts';
 import { canLoad, findPeers, requirePeerNames, type Peer } from './installed-peers.ts';
 import { knownServers } from './known-servers.ts';
 import type { KnownServer } from './servers.ts';
+import { allNames } from '../../present.ts';
 
 export interface CalibrateOptions {
   isQuick: boolean;
@@ -95,7 +96,7 @@ async function startable(servers: readonly KnownServer[]): Promise<readonly Know
   if (left.length === 0 || (await find('caddy', thisMachine())) !== undefined) return servers;
   const missing = 'caddy, which has HTTP/3, is not in PATH';
   if (left.length === servers.length) throw new UserError(`${missing}: install it`, 2);
-  console.error(`${missing}: "${left.map(({ name }) => name).join('", "')}" is left out`);
+  console.error(`${missing}: "${allNames(left).join('", "')}" is left out`);
   return servers.filter((known) => !isForCaddy(known));
 }
 
@@ -146,8 +147,7 @@ async function addPeer(
   }
 }
 
-const namesOf = (servers: readonly KnownServer[]): string =>
-  servers.map(({ name }) => name).join(', ');
+const namesOf = (servers: readonly KnownServer[]): string => allNames(servers).join(', ');
 
 async function write(calibration: Calibration, folder: string): Promise<void> {
   const cases = calibration.cases.map(({ known, truth, seen }) => ({
@@ -164,7 +164,7 @@ async function write(calibration: Calibration, folder: string): Promise<void> {
 }
 
 function print({ cases, peers, failures, ...calibration }: Calibration, folder: string): void {
-  const names = peers.map(({ name }) => name);
+  const names = allNames(peers);
   const table = tableOfCases(cases, names);
   for (const line of terminalTable(table, terminal())) console.log(line);
   console.log('');

@@ -27,6 +27,7 @@ import { sealOf } from './pairs.ts';
 import { placeText } from './page.ts';
 import { loadgenWith } from './peers.ts';
 import { closedLoad, knownPage } from './servers.ts';
+import { allNames } from '../../present.ts';
 
 /** Layers of nginx's config below the one that is named. Reconnects would be a matter of each generator's own. */
 const base = ['base', 'workers', 'keepalive-unlimited'];
@@ -199,7 +200,7 @@ function lineOf({ cpuMicros }: EffectRun): string {
  * @param runs at least one, all with the same generators
  */
 export function effectTable(runs: readonly EffectRun[], peers: readonly string[]): Table {
-  const names = [...peers, ...ours.map(({ name }) => name)];
+  const names = [...peers, ...allNames(ours)];
   const valuesOf = (name: string, side: Side): number[] =>
     runs.map(({ cpuMicros }) => (cpuMicros[name] as CpuMicros)[side]);
   const meanOf = (name: string, side: Side): number => geometricMean(valuesOf(name, side));

@@ -21,6 +21,7 @@ import {
   voidReasons,
   type Calibration,
 } from './judge.ts';
+import { allNames } from '../../present.ts';
 
 const title = 'Servers of known figures, as bakeoff and other generators see them';
 
@@ -66,7 +67,7 @@ export function placeText({
   return `${cpuModel}, ${counts(cores, 'core')}, ${os}, ${kernel}; ${where}; load average ${loadAverage[0].toFixed(2)} before. ${programs.join(', ')}.`;
 }
 
-const namesOf = ({ peers }: Calibration): string[] => peers.map(({ name }) => name);
+const namesOf = ({ peers }: Calibration): string[] => allNames(peers);
 
 /** The page as Markdown, with one table; all figures, and how they are known, are on the HTML page. */
 export function calibrationText(calibration: Calibration): string {

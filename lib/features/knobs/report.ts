@@ -17,6 +17,7 @@ import type { OverlayTarget } from '../../servers/own/own-config.ts';
 import type { Candidate } from './catalogue.ts';
 import { gain, product, rankingTable, rightAsItIs, type Effect } from './ranking.ts';
 import type { Trial } from './trial.ts';
+import { allNames } from '../../present.ts';
 
 /** The knobs that help, their lines in the config, and the result of all together; absent if no knob helps. */
 export interface Verified {
@@ -29,7 +30,7 @@ export interface Verified {
 export function trialLines({ asItIs, redirections, leftOut }: Trial): string[] {
   const lines = redirectionLines([{ name: asItIs.given, redirections }]);
   for (const [why, same] of groupedBy(leftOut, (candidate) => candidate.why))
-    lines.push(`left out, ${why}: ${same.map(({ name }) => name).join(', ')}`);
+    lines.push(`left out, ${why}: ${allNames(same).join(', ')}`);
   return lines;
 }
 
@@ -60,7 +61,7 @@ export function lookLines(
 }
 
 export const candidateNames = (chosen: readonly Candidate[]): string =>
-  enumeration(chosen.map(({ name }) => name));
+  enumeration(allNames(chosen));
 
 /** The verdict on all that help together; none without a comparison. */
 export function verifiedLines(
@@ -118,6 +119,6 @@ export function knobsJson(
     together:
       comparison === undefined
         ? null
-        : { knobs: chosen.map(({ name }) => name), changes, ...figuresOf(comparison) },
+        : { knobs: allNames(chosen), changes, ...figuresOf(comparison) },
   };
 }

@@ -13,6 +13,7 @@ import {
 } from './load.ts';
 import { labelsOf, runId, scriptManifest, serverManifests } from './manifests.ts';
 import { podPatienceMs, requireMade, troubleIn, waitFor } from './wait.ts';
+import { allNames } from '../../present.ts';
 
 /** Throws UserError without a cluster or an operator, or while another run or load is there. */
 export async function requireIdleCluster(kubectl: Kubectl): Promise<void> {
@@ -93,7 +94,7 @@ async function startServers(options: ClusterOptions, round: number, before?: str
     variants.map((planned) => serverManifests(clusterRun, planned, round, before)),
   );
   await kubectl.apply(all.flatMap(({ manifests }) => manifests));
-  const names = all.map(({ name }) => name);
+  const names = allNames(all);
   const labels = { 'bakeoff/run': runId(clusterRun.run), 'bakeoff/part': 'server' };
   const look = async (waitedMs: number) => {
     const pods = (await kubectl.list('pods', labels)).filter(

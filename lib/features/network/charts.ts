@@ -7,7 +7,7 @@ import {
   minimumRounds,
 } from '../../analysis/statistics.ts';
 import { isTooWide } from '../../format.ts';
-import { present } from '../../present.ts';
+import { present, allNames } from '../../present.ts';
 import { pointsByRound } from '../../report/metric-words.ts';
 import type { Figure } from '../../report/html/page.ts';
 import { rightColumn, tableOf } from '../../report/table.ts';
@@ -38,7 +38,7 @@ export function linkFigures(result: Result): Figure[] {
   const [number, another] = linkNumbers.filter(
     ({ of }) => new Set(measured.map(({ spec }) => of(spec))).size > 1,
   );
-  const names = [...new Set(measured.map(({ name }) => name))];
+  const names = [...new Set(allNames(measured))];
   if (number === undefined || another !== undefined || names.length < 2) return [];
   const { title: x, of } = number;
   const unsorted = measured.map(({ name, spec, values }) => {

@@ -1,5 +1,5 @@
 // Networks of the run's own: in words, and as a table of the traffic on the link.
-import { directions, packetsByKind, type Direction } from '../../analysis/phases.ts';
+import { directions, packetsByKind, type Direction, withRounds } from '../../analysis/phases.ts';
 import { total } from '../../analysis/statistics.ts';
 import { exactPercent, hundredths, percent, short, tolerance, whole } from '../../format.ts';
 import type { NetworkResult, PacketKind } from '../../result/network-use.ts';
@@ -56,7 +56,7 @@ export function networksText(specs: readonly (NetworkSpec | undefined)[]): strin
 /** The traffic on the link, a row per variant; empty if all variants used loopback. */
 export function linkPart({ variants }: Pick<Result, 'variants'>): Part[] {
   if (variants.every(({ network }) => network === null)) return [];
-  const links = new Set(variants.filter(({ rounds }) => rounds.length > 0).map(linkOf));
+  const links = new Set(withRounds(variants).map(linkOf));
   const column = (
     group: string,
     title: string,

@@ -13,6 +13,7 @@ import {
   type Part,
   type Table,
 } from '../../report/table.ts';
+import { allNames } from '../../present.ts';
 
 /** Folder of the sides' stacks inside a run's folder. */
 export const stacksFolder = 'stacks';
@@ -248,9 +249,7 @@ function waitText({ comparison }: Pair, result: Result): string[] {
 const usOf = ({ cpu }: WhySide, name: string): number =>
   total(cpu, (part) => (part.name === name ? part.us : 0));
 
-const namesOf = (all: readonly { name: string }[]): string[] => [
-  ...new Set(all.map(({ name }) => name)),
-];
+const namesOf = (all: readonly { name: string }[]): string[] => [...new Set(allNames(all))];
 
 /** Counts and CPU time of all sides. Empty if nothing was looked at. */
 export function whyPart(result: Result): Part[] {

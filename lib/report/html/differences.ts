@@ -3,10 +3,11 @@ import { join } from 'node:path';
 import { variantOf } from '../../analysis/comparisons.ts';
 import { readBytes } from '../../files.ts';
 import { counts } from '../../format.ts';
-import { without } from '../../present.ts';
+import { without, allNames } from '../../present.ts';
 import type { Result } from '../../result/result.ts';
 import { answersOfRun } from '../differences.ts';
 import { html, nothing, paragraphs, tableHtml, type Html } from './page.ts';
+import { withRounds } from '../../analysis/phases.ts';
 
 export type KeptConfig = ReturnType<typeof readConfigs>[number];
 
@@ -67,7 +68,7 @@ export function changedSettings(
 
 /** The differing settings, facts and answers. @param notes on further differences */
 export function differencesHtml(result: Result, configs: readonly KeptConfig[], notes: Html): Html {
-  const sides = result.variants.filter(({ rounds }) => rounds.length > 0);
+  const sides = withRounds(result.variants);
   if (sides.length < 2) return notes;
   const { table, alike } = answersOfRun(sides, configs.length === 0);
   return html`<section><h2>What differs</h2>
@@ -124,7 +125,7 @@ function settingsOf(text: string): string[] {
     if (/^(?:#|\}?$)/.test(setting)) return [];
     const indent = line.search(/\S/);
     while ((blocks.at(-1)?.indent ?? -1) >= indent) blocks.pop();
-    const path = [...blocks.map(({ name }) => name), setting].join(' › ');
+    const path = [...allNames(blocks), setting].join(' › ');
     blocks.push({ indent, name: setting.replace(/ *[{:]$/, '') });
     return [path];
   });

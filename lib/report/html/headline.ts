@@ -1,5 +1,5 @@
 // The first lines of a page: verdicts in words and as bars with their intervals.
-import { measuredComparisons } from '../../analysis/comparisons.ts';
+import { measuredComparisons, judgedOf } from '../../analysis/comparisons.ts';
 import { metrics } from '../../analysis/metrics.ts';
 import { groupedBy } from '../../analysis/statistics.ts';
 import { amount, enumeration, isTooWide } from '../../format.ts';
@@ -38,7 +38,7 @@ function effectsHtml(
   result: Result,
   labelOf: (comparison: Comparison) => Html,
 ): Html {
-  const judged = shown.filter(({ verdict }) => verdict !== 'none');
+  const judged = judgedOf(shown);
   let furthest = -Infinity;
   for (const comparison of judged) {
     const drawn = [

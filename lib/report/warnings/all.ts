@@ -35,6 +35,8 @@ import { answersTexts, errorsTexts, hungText } from './failures.ts';
 import { noiseWarnings, pauseTexts, roundsText } from './noise.ts';
 import { failureCause, overflowTexts, rateCause } from './turned-away.ts';
 import { figuresOfRun, type AskedComparisons } from '../../analysis/figures.ts';
+import { allNames } from '../../present.ts';
+import { judgedOf } from '../../analysis/comparisons.ts';
 
 /** `variants` are those of `measured`, in the same order. */
 export function warningsOf(
@@ -91,7 +93,7 @@ function aloneWarnings(
 }
 
 function intervalWarnings(comparisons: readonly Comparison[]): string[] {
-  const judged = comparisons.filter(({ verdict }) => verdict !== 'none');
+  const judged = judgedOf(comparisons);
   return judged.flatMap(({ variant, baseline, verdict, swayedBy, roundRatios }) => {
     const pair = `${variant} against ${baseline}`;
     const warnings: string[] = [];
@@ -146,7 +148,7 @@ interface VariantWarning {
 /** Each text once, after all its names. @param all how many variants there are */
 function merged(warnings: readonly VariantWarning[], all: number): string[] {
   return [...groupedBy(warnings, ({ text }) => text)].map(([text, same]) => {
-    const names = new Set(same.map(({ name }) => name));
+    const names = new Set(allNames(same));
     return variantsText([...names], all) + text;
   });
 }
@@ -242,7 +244,7 @@ function warmedWarning(variants: readonly VariantResult[]): string | false {
   const took = `${isOne ? 'a warm-up took' : 'warm-ups took up to'} ${seconds.toFixed(1)} s`;
   const times = `${isOne ? '' : 'up to '}${gain.toFixed(1)} times`;
   const rose = gain < muchGained ? '' : `, in which requests/s rose to ${times}`;
-  const names = enumeration(warmed.map(({ name }) => name));
+  const names = enumeration(allNames(warmed));
   return `${names} still got faster under load: ${took}${rose} (--warmup 0 measures ${isOne ? 'it' : 'them'} cold)`;
 }
 
@@ -287,7 +289,7 @@ function tlsWarnings(variants: readonly VariantResult[]): string[] {
       for (const value of new Set(phases.flatMap(({ tls }) => tls?.[part] ?? [])))
         seen.push({ name, value });
     const how = [...groupedBy(seen, ({ value }) => value)].map(
-      ([value, same]) => `${value} (${same.map(({ name }) => name).join(', ')})`,
+      ([value, same]) => `${value} (${allNames(same).join(', ')})`,
     );
     if (how.length > 1) warnings.push(`TLS ${partName} differs: ${how.join(', ')}`);
   }

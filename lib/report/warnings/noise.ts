@@ -12,6 +12,8 @@ import { extent, median } from '../../analysis/statistics.ts';
 import type { MeasuredVariant, RunFacts } from '../../analysis/verdict.ts';
 import { duration, enumeration, percent, scaledTime, variantsText } from '../../format.ts';
 import type { Comparison, Phase, VariantResult } from '../../result/result.ts';
+import { allNames } from '../../present.ts';
+import { judgedOf } from '../../analysis/comparisons.ts';
 
 /** "every round", "4 of 10 rounds" or "rounds 2 and 4". */
 export function roundsText(numbers: readonly number[], all: number): string {
@@ -73,7 +75,7 @@ export function noiseWarnings(
   const besideGenerator = highest(apart(all), 'generator', othersMatter, keptWaiting);
   if (besideGenerator !== undefined) {
     const waited = all.filter((round) => keptWaiting(round) >= othersMatter);
-    const waiting = variantsText([...new Set(waited.map(({ name }) => name))], measured.length);
+    const waiting = variantsText([...new Set(allNames(waited))], measured.length);
     const slower = all.every(({ atRate }) => atRate) ? '' : 'requests/s are understated; ';
     warnings.push(
       `others used up to ${besideGenerator}, when ${waiting} had time left: ${slower}latency is overstated: end what else runs on this machine and run again`,
@@ -119,7 +121,7 @@ function isSettled(
   comparisons: readonly Comparison[],
 ): boolean {
   const phases = measured.flatMap(({ rounds }) => phasesIn(rounds));
-  const judged = comparisons.filter(({ verdict }) => verdict !== 'none');
+  const judged = judgedOf(comparisons);
   return (
     judged.length > 0 &&
     judged.every(({ verdict }) => verdict !== 'inconclusive') &&
@@ -165,7 +167,7 @@ export function pauseTexts(
   if (seconds === undefined) return [];
   const gaps = pausing.flatMap(({ rounds }) => phasesIn(rounds).map((phase) => phase.longestGapMs));
   const usual = scaledTime(median(gaps));
-  const names = enumeration(pausing.map(({ name }) => name));
+  const names = enumeration(allNames(pausing));
   return [
     `${names} paused for about ${usual} at a time, and a round of ${duration(seconds)} with one pause more has fewer requests: longer rounds even that out (--duration ${Math.ceil(longer * seconds)}s)`,
   ];

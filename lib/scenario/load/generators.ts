@@ -1,6 +1,6 @@
 import path from 'node:path';
 import { UserError, offer } from '../../errors.ts';
-import { present } from '../../present.ts';
+import { present, allNames } from '../../present.ts';
 import { problemOfLoad } from '../define-scenario.ts';
 import {
   curveNames,
@@ -342,7 +342,7 @@ export const h2load = loadBy(h2loadGenerator);
 export const vegeta = loadBy(vegetaGenerator);
 
 const generators = [wrkGenerator, h2loadGenerator, abGenerator, weighttpGenerator, vegetaGenerator];
-const names = generators.map(({ name }) => name);
+const names = allNames(generators);
 
 export type LoadLine = ReturnType<typeof readLoadLine>;
 
