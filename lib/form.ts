@@ -1,4 +1,4 @@
-// Checks of values from outside, by valibot; the first problem in one line.
+// Checks of values from outside, by valibot.
 import * as v from 'valibot';
 import { enumeration } from './format.ts';
 import { inOneLine, offer } from './errors.ts';
@@ -18,7 +18,7 @@ export function isObject(value: unknown): value is Record<string, unknown> {
 
 const anObject = v.custom<Record<string, unknown>>(isObject, 'has to be an object');
 
-/** An object that a person writes: an unknown field is refused with the nearest known one. */
+/** A person's object: an unknown field is refused with the nearest known one. */
 export const closed: ObjectForm = (fields) => {
   const names = Object.keys(fields);
   const wrongKey = ({ expected, path }: v.StrictObjectIssue) => {
@@ -33,7 +33,7 @@ export const closed: ObjectForm = (fields) => {
   ) as unknown as ReturnType<typeof closed<typeof fields>>;
 };
 
-/** An object that a program wrote, maybe a newer one: unknown fields are dropped. */
+/** A program's object, maybe a newer one's: unknown fields are dropped. */
 export const open: ObjectForm = (fields) =>
   v.pipe(anObject, v.object(fields, missing)) as unknown as ReturnType<typeof open<typeof fields>>;
 
@@ -115,7 +115,7 @@ export const each = <const N extends string, S extends v.GenericSchema>(
   form: S,
 ): Record<N, S> => byName(names, () => form);
 
-/** Returns the value, or its problem with the path. @param everything names an unknown field first: a misspelt field is missing, too */
+/** Returns the value, or its problem with the path. @param everything names unknown fields first: a misspelt one is missing, too */
 export function check<T>(
   form: Form<T>,
   value: unknown,
@@ -160,7 +160,7 @@ function quoted(value: unknown): string {
   return json.length <= longestShown ? json : `${json.slice(0, longestShown)}…"`;
 }
 
-/** T with read-only lists, and optional fields that are absent rather than undefined. */
+/** T with read-only lists and absent optional fields. */
 type Given<T> = T extends readonly (infer E)[]
   ? readonly Given<E>[]
   : T extends object
@@ -177,12 +177,12 @@ export const given = <F extends v.ObjectEntries>(
   object: ObjectForm = closed,
 ): Form<Of<F>> => object(fields) as unknown as Form<Of<F>>;
 
-/** The first wrong field of a value, such as `variants[0].load.connections 0.5 has to be …`; undefined if all are right. */
+/** The first wrong field, such as `variants[0].load.connections 0.5 has to be …`. */
 export function problemIn(form: Form<unknown>, value: unknown): string | undefined {
   return problemsIn(form, value)[0];
 }
 
-/** As problemIn, of all wrong fields. Where a field is unknown, those that seem missing beside it are left out: it may be one of them. */
+/** All wrong fields. Beside an unknown one, missing ones are left out: it may be one of them. */
 export function problemsIn(form: Form<unknown>, value: unknown): string[] {
   const { issues = [] } = v.safeParse(form, value);
   const parentOf = ({ path }: v.BaseIssue<unknown>) =>

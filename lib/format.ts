@@ -1,6 +1,6 @@
-// Figures as a person reads them. A column's unit stands in its heading; the `scaled…` functions write it.
+// Figures as a person reads them. Headings have a column's unit; the `scaled…` functions write it.
 
-/** Puts commas between thousands. toLocaleString does not in k6, which has no locales. */
+/** Puts commas between thousands: k6 has no locales for toLocaleString. */
 function grouped(digits: string): string {
   const [integer = '', ...fraction] = digits.split('.');
   return [integer.replaceAll(/\B(?=(\d{3})+$)/g, ','), ...fraction].join('.');
@@ -21,7 +21,7 @@ export function hundredths(value: number): string {
   return grouped(value.toFixed(2));
 }
 
-/** A time with a fitting unit, as h2load scales it: 516 µs, 74.59 ms, 446.96 s. */
+/** Scales a time as h2load: 516 µs, 74.59 ms, 446.96 s. */
 export function scaledTime(ms: number): string {
   const micros = Math.round(ms * 1000);
   if (micros < 1000) return `${micros} µs`;
@@ -42,7 +42,7 @@ function tick(ms: number): string {
   return `${Number(value)} ${unit}`;
 }
 
-/** Scales in steps of 1024 like h2load and wrk, but with the correct unit names. */
+/** Scales by 1024 like h2load and wrk, with the right unit names. */
 export function scaledBytesPerSecond(bytesPerSecond: number): string {
   let value = bytesPerSecond;
   let unit = 'B';
@@ -66,9 +66,8 @@ export function short(value: number): string {
 }
 
 /**
- * A ratio as an effect: "+33 % [31, 35]", and from 2 on "6.1 times [5.9, 6.3]". Percents show on which side of 0 an end is, that
- * −99.6 % is not all, and, by a digit more, that a narrow interval has a width: "−16.4 % [−16.5, −16.3]". An interval whose ends are a
- * thousand times apart is "[too wide]".
+ * A ratio as an effect: "+33 % [31, 35]", from 2 on "6.1 times [5.9, 6.3]". Percents show the side of 0, that −99.6 % is not all, and a
+ * narrow interval's width by one more digit. Ends a thousand times apart are "[too wide]".
  */
 export function effect(ratio: number, interval?: readonly [number, number]): string {
   if (interval === undefined) return amount(ratio);
@@ -93,7 +92,7 @@ export function isTooWide([low, high]: readonly [number, number]): boolean {
   return high > 1000 * low;
 }
 
-/** "+8.9 %", and from 2 on "6 times"; with `isShare` "22 %". The end of an interval is written `as` its ratio. */
+/** "+8.9 %", from 2 on "6 times"; with `isShare` "22 %". An interval's end is written `as` its ratio. */
 export function amount(ratio: number, isShare = false, as = ratio): string {
   if (as >= 2) return `${inTimes(ratio)} times`;
   if (!isShare) return change(ratio);
@@ -104,7 +103,7 @@ function inTimes(ratio: number): string {
   return grouped(String(Number(ratio.toPrecision(3))));
 }
 
-/** 1.33 is "+33 %", 0.998 is "−0.2 %". Up to three decimals avoid "±0 %", and up to ten avoid "−100 %". */
+/** 1.33 is "+33 %", 0.998 is "−0.2 %". More decimals avoid "±0 %" and "−100 %". */
 function change(ratio: number): string {
   const percent = (ratio - 1) * 100;
   const size = Math.abs(percent);
@@ -137,7 +136,7 @@ export function exactPercent(percents: number): string {
   return `${percents.toFixed(2)} %`;
 }
 
-/** A ratio to five digits, rounded down: 1, 0.15386, as the article on nghttpd prints success. */
+/** Five digits, rounded down: 0.15386, as the article on nghttpd prints success. */
 export function fiveDigits(ratio: number): string {
   return String(Math.floor(Number((ratio * 1e5).toPrecision(12))) / 1e5);
 }
@@ -163,7 +162,7 @@ export function tolerance(share: number): string {
   return `${Number((share * 100).toPrecision(3))} %`;
 }
 
-/** A bar of blocks, `width` characters long for a share of 1. A share above 0 is visible. */
+/** Blocks, `width` for a share of 1. A share above 0 is visible. */
 export function bar(share: number, width: number): string {
   const eighths = share > 0 ? Math.max(1, Math.round(share * width * 8)) : 0;
   return '█'.repeat(eighths >> 3) + ' ▏▎▍▌▋▊▉'.charAt(eighths & 7).trim();
@@ -179,7 +178,7 @@ export function enumeration(
     : `${texts.slice(0, -1).join(', ')} ${last} ${texts.at(-1)}`;
 }
 
-/** Names of variants; "every variant" for all of three or more. @param all how many there are */
+/** Names; "every variant" for all of three or more. @param all how many there are */
 export function variantsText(names: readonly string[], all: number): string {
   return names.length > 2 && names.length === all ? 'every variant' : enumeration(names);
 }

@@ -1,5 +1,5 @@
 // Small helpers for objects and lists.
-/** Drops properties that are undefined, as exactOptionalPropertyTypes requires. */
+/** Drops undefined properties, as exactOptionalPropertyTypes requires. */
 export function present<T extends object>(
   properties: T,
 ): { [K in keyof T]?: Exclude<T[K], undefined> } {
@@ -36,7 +36,7 @@ export function without<T>(
   });
 }
 
-/** Returns the first value that is there, in the order of the list; undefined if there is none. */
+/** Returns the first value that is there. */
 export function firstOf<Of, Value>(
   all: readonly Of[],
   valueOf: (candidate: Of) => Value | undefined,

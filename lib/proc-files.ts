@@ -1,7 +1,7 @@
 // Processes, their users and their sockets, as /proc has them.
 import { linkOf, namesIn, textOf } from './files.ts';
 
-/** The ids of all processes. @param proc the mount point of the proc file system */
+/** @param proc mount point of the proc file system */
 export function processIds(proc: string): string[] {
   return namesIn(proc).filter((name) => /^\d+$/.test(name));
 }
@@ -13,8 +13,8 @@ export function userOf(pid: string): number | undefined {
 }
 
 /**
- * The folder in /proc that tells a process's memory, files and namespaces: that of a thread which lives, if its first thread has ended
- * (pthread_exit(3)). @param proc the mount point of the proc file system
+ * The folder in /proc with a process's memory, files and namespaces: a living thread's, if the first has ended (pthread_exit(3)). @param
+ * proc as above
  */
 export function livingFolder(pid: string, proc = '/proc'): string {
   const folder = `${proc}/${pid}`;
@@ -24,7 +24,7 @@ export function livingFolder(pid: string, proc = '/proc'): string {
   return tasks.find(lives) ?? folder;
 }
 
-/** Inodes of a process's open sockets. @param proc the mount point of the proc file system */
+/** Inodes of open sockets. @param proc as above */
 export function socketsOf(pid: string | number, proc = '/proc'): string[] {
   const openIn = (folder: string) => namesIn(`${folder}/fd`).map((name) => `${folder}/fd/${name}`);
   const first = openIn(`${proc}/${pid}`);
@@ -32,7 +32,7 @@ export function socketsOf(pid: string | number, proc = '/proc'): string[] {
   return files.flatMap((file) => /^socket:\[(\d+)\]$/.exec(linkOf(file))?.[1] ?? []);
 }
 
-/** The unix sockets that accept connections; the path of an abstract one begins with @. */
+/** Unix sockets that accept connections; an abstract path begins with @. */
 export function listeningUnixSockets(proc: string): { path: string; inode: string }[] {
   const accepting = 0x10000;
   return textOf(`${proc}/net/unix`)

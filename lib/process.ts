@@ -1,6 +1,5 @@
-// Child processes. Every child starts here: in its own process group (Ctrl-C reaches the runner alone, which ends its children in
-// order), and with a parent-death signal (it ends even if the runner is killed). No program is looked for in the user's PATH: npm puts
-// folders into it in which other users may write.
+// Child processes. All have a process group of their own (Ctrl-C reaches the runner alone, which ends them in order) and a parent-death
+// signal. No program is looked for in the user's PATH, as npm adds folders in which others may write.
 import { execFile, spawn, type ChildProcess, type StdioOptions } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, openSync } from 'node:fs';
@@ -13,7 +12,7 @@ import { callerOfSudo, callerOwning, helper } from '../bin/trust.mjs';
 import { printable, UserError } from './errors.ts';
 import { namesIn, textOf, userUmask } from './files.ts';
 
-/** A program of the system with its first words, which becomes the command that follows and keeps its process id: `nsenter … --`. */
+/** A program with its first words, which becomes the command after it and keeps its process id: `nsenter … --`. */
 export type Before = readonly [program: string, ...words: string[]];
 
 export interface ChildOptions {
@@ -21,15 +20,15 @@ export interface ChildOptions {
   command: string;
   args: readonly string[];
   before?: readonly Before[] | undefined;
-  /** User to run as (needs root); all capabilities are dropped, but one that it `keeps`. Absent: the current user. */
+  /** User to run as (needs root), without capabilities but those it `keeps`. Absent: the current user. */
   user?: (Pick<RunAs, 'uid' | 'gid'> & { keeps?: 'syslog' }) | undefined;
   /** Absent: all. */
   cpus?: readonly number[] | undefined;
-  /** Entered as the `user`. Absent: /, since a relative entry of LD_LIBRARY_PATH would be a place in the caller's folder. */
+  /** Entered as the `user`. Absent: /, since relative entries of LD_LIBRARY_PATH would be in the caller's folder. */
   cwd?: string;
   env?: NodeJS.ProcessEnv | undefined;
   stdio?: StdioOptions;
-  /** Gets TERM if this process is killed, to end in order. Absent: KILL, which a stopped process takes too. */
+  /** TERM ends it in order if this process is killed. Absent: KILL, which a stopped process takes too. */
   orphanedBy?: 'TERM';
   /** The second signal spares it, as a database. Absent: it kills the group. */
   isSpared?: boolean;
@@ -49,16 +48,16 @@ interface ChildExit {
 
 export interface Child {
   pid: number;
-  /** All words that it was started with; the command and its arguments come last. */
+  /** All its words; the command and its arguments come last. */
   line: readonly string[];
   process: ChildProcess;
   exited: Promise<ChildExit>;
   hasExited(): boolean;
-  /** Sends TERM, and KILL to the whole group after `graceMs`. Returns when the process is gone, or hangs in the kernel; may be called again. */
+  /** Sends TERM, and KILL to the group after `graceMs`. Returns when it is gone, or hangs in the kernel; may be called again. */
   stop(graceMs?: number): Promise<void>;
 }
 
-/** A program that becomes a command which runs as this user. A change of user clears the parent-death signal (prctl(2)), so setpriv sets it again. */
+/** Becomes a command of this user. A change of user clears the parent-death signal (prctl(2)), so setpriv sets it again. */
 export const becoming = (
   { uid, gid, keeps }: NonNullable<ChildOptions['user']>,
   orphanedBy = 'KILL',
@@ -77,7 +76,7 @@ export const becoming = (
   '--',
 ];
 
-/** The user enters the folder: root might follow a link to a place that is closed to that user. */
+/** The user enters the folder: root might follow a link to a place closed to them. */
 const entering = (folder: string): Before => ['sh', '-c', 'cd "$0" && exec "$@"', folder];
 
 /** Restores the user's umask. */
@@ -98,13 +97,13 @@ export function killChildren(): void {
   for (const group of groups) sendIfThere(-group, 'SIGKILL');
 }
 
-/** How long a process may take to end after KILL. One that hangs in the kernel never ends. */
+/** A process that hangs in the kernel does not end after KILL. */
 const killedMs = 5000;
 
 /** Linux's O_CLOEXEC, in octal as /proc has it. */
 const closedByExec = 0o2000000;
 
-/** Open files that this process was started with beside the standard ones, such as a shell's 200>lock. Node closes only its own in children. */
+/** This process's open files beside the standard ones, such as a shell's 200>lock. Node closes only its own in children. */
 const inherited = namesIn('/proc/self/fdinfo')
   .map(Number)
   .filter((descriptor) => {
@@ -112,7 +111,7 @@ const inherited = namesIn('/proc/self/fdinfo')
     return descriptor > 2 && flags !== undefined && (parseInt(flags, 8) & closedByExec) === 0;
   });
 
-/** Puts /dev/null in place of inherited files, which are none of a child's business. */
+/** Puts /dev/null in place of inherited files. */
 function closingInherited(stdio: StdioOptions): StdioOptions {
   if (!Array.isArray(stdio)) return stdio;
   const closed = [...stdio];
@@ -180,7 +179,7 @@ export async function startChild(options: ChildOptions): Promise<Child> {
   return { pid, line, process: child, exited, hasExited: () => gone, stop };
 }
 
-/** Has a shell continue a child's group if this process is killed: a stopped child takes no TERM. */
+/** A stopped child takes no TERM: a shell continues its group if this process is killed. */
 export function continueWhenOrphaned({ pid, exited }: Child): void {
   const script = 'trap "" HUP INT TERM; read -r ended || kill -s CONT -- "-$0"';
   const guard = spawn(helper('sh'), ['-c', script, String(pid)], {
@@ -195,8 +194,8 @@ export function continueWhenOrphaned({ pid, exited }: Child): void {
 }
 
 /**
- * Kills a child and its process group on the signal or after this time. Call the returned function when the work has ended: it
- * returns whether the time was up.
+ * Kills a child and its group on the signal or after this time. The returned function says whether the time was up; call it when the work
+ * has ended.
  */
 export function limitChild(child: Child, signal: AbortSignal, seconds: number): () => boolean {
   let isLate = false;
@@ -214,7 +213,7 @@ export function limitChild(child: Child, signal: AbortSignal, seconds: number): 
   };
 }
 
-/** Starts a child without input. Its output goes to a file, which `w` empties and `a` keeps. @param handed its descriptors from 3 on */
+/** Starts a child without input, with a log that `w` empties and `a` keeps. @param handed its descriptors from 3 on */
 export async function startLogged(
   options: Omit<ChildOptions, 'stdio'>,
   logFile: string,
@@ -234,7 +233,7 @@ export function withoutVariables(env: NodeJS.ProcessEnv, prefix: string): NodeJS
   return Object.fromEntries(Object.entries(env).filter(([name]) => !name.startsWith(prefix)));
 }
 
-/** Sets a session's weight: `nice` from -20 (first) to 19. Does nothing if the kernel does not allow it. */
+/** Sets a session's `nice`, -20 (first) to 19, if the kernel allows it. */
 export async function weighSession(pid: number, nice: number): Promise<void> {
   await writeFile(`/proc/${pid}/autogroup`, String(nice)).catch(() => undefined);
 }
@@ -257,16 +256,16 @@ export function sendIfThere(pid: number, signal: NodeJS.Signals): void {
 export interface ProcessOptions extends Omit<ChildOptions, 'stdio'> {
   /** Stops the command; `run` rejects after its end. */
   signal?: AbortSignal | undefined;
-  /** SIGTERM (default) goes to the group, and KILL 5 s later. SIGINT goes to the command alone, which may finish first. */
+  /** SIGTERM (default) goes to the group, and KILL 5 s later. SIGINT lets the command alone finish first. */
   stopWith?: 'SIGTERM' | 'SIGINT';
   input?: string;
-  /** Kills the process group after this time, or 128 million characters; `run` rejects with a UserError of this message. */
+  /** Kills the group after this time, or 128 million characters, with a UserError of this message. */
   limit?: { seconds: number; message: string };
   /** Called with its process id once it runs. */
   started?: (pid: number) => void;
   /** Called with each piece of what it writes on stderr. */
   said?: (text: string) => void;
-  /** Called when the command itself has ended. `run` waits on until all others that have its output open have ended too. */
+  /** Called when the command has ended. `run` waits for all that have its output open. */
   ended?: () => void;
 }
 
@@ -275,7 +274,7 @@ const mostOutput = 128e6;
 
 export type Finished = Awaited<ReturnType<typeof run>>;
 
-/** Runs a command to its end and returns its exit code and output. Rejects with `signal`'s reason or `limit`'s words. */
+/** Returns exit code and output. Rejects with `signal`'s reason or `limit`'s words. */
 export async function run(options: ProcessOptions) {
   const {
     signal: abort,
@@ -336,7 +335,7 @@ export async function run(options: ProcessOptions) {
   return { ...exit, ...output };
 }
 
-/** Gives a folder that is closed to all but its owner, such as a run's, to the user who called sudo. */
+/** Gives a folder that is closed to others, such as a run's, to the user who called sudo. */
 export async function giveToCaller(path: string): Promise<void> {
   const caller = callerOfSudo();
   if (caller === undefined) return;
@@ -345,7 +344,7 @@ export async function giveToCaller(path: string): Promise<void> {
   await run({ command: 'chown', args: ['-R', '-P', owner, '--', `${path}/.`] });
 }
 
-/** Leaves one of bakeoff's own folders to the user who called sudo, if it is theirs, with what root has written there. */
+/** Gives one of bakeoff's folders, with what root wrote there, to the user who called sudo, if it is theirs. */
 export async function leaveToCaller(folder: string): Promise<void> {
   if (callerOwning(folder) !== undefined) await giveToCaller(folder);
 }

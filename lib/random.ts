@@ -1,7 +1,7 @@
 // Random numbers, and looks at random times.
 import { setTimeout as delay } from 'node:timers/promises';
 
-/** mulberry32 (T. Ettinger): numbers in [0, 1), the same for a seed on any machine. */
+/** mulberry32 (T. Ettinger): numbers in [0, 1), the same for a seed everywhere. */
 export function uniform(seed: number): () => number {
   let state = seed;
   return () => {
@@ -13,8 +13,8 @@ export function uniform(seed: number): () => number {
 }
 
 /**
- * Calls `look` again and again until the returned function is called, whose promise settles after the last call.
- * @param everyMs the time from one look to the next, on average @param mostUsed the share of a core, 0 to 1, that looks use at most
+ * Calls `look` until the returned function is called, whose promise settles after the last call. @param everyMs between looks, on average
+ * @param mostUsed share of a core
  */
 export function lookAtRandom(
   look: () => void,
@@ -25,7 +25,7 @@ export function lookAtRandom(
     while (!over.signal.aborted) {
       const before = process.cpuUsage();
       look();
-      // By the clock, a look that waited for a core would put off the next for seconds.
+      // By the clock, a look that waited for a core would delay the next by seconds.
       const { user, system } = process.cpuUsage(before);
       const leastMs = (user + system) / 1000 / mostUsed;
       const waitMs = Math.max(leastMs, everyMs * (0.5 + Math.random()));

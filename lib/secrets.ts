@@ -1,8 +1,8 @@
-// What stands in place of credentials wherever a load, a command, an address or a log is shown or kept.
+// What is shown and kept of loads, commands, addresses and logs instead of credentials.
 
 type Headers = Readonly<Record<string, string>>;
 
-/** Stands in the place of credentials, which are sent but neither shown nor kept. */
+/** Stands for credentials. */
 export const hidden = '***';
 
 const secretName =
@@ -15,7 +15,7 @@ export function shownHeaders(headers: Headers): Record<string, string> {
   );
 }
 
-/** A load as it is kept: without the values of credentials, and without a body, which may have some. */
+/** Leaves out header values with credentials, and the body, which may have some. */
 export function keptLoad<T extends { headers?: Headers; body?: string | null }>(load: T): T {
   return {
     ...load,
@@ -24,7 +24,7 @@ export function keptLoad<T extends { headers?: Headers; body?: string | null }>(
   };
 }
 
-/** Text with the credentials of its addresses hidden: those before an @, and query parameters of such names. */
+/** Hides credentials before an @, and query parameters of such names. */
 export function shownUrl(text: string): string {
   return text
     .replace(/(:\/\/)[^/\s]+@/g, `$1${hidden}@`)
@@ -42,7 +42,7 @@ const inCommands = [
   /(['"])([\w-]+)(: *)([^'"]+)/g,
 ];
 
-/** A command with the values hidden of flags, variables and headers of such names, and in addresses. */
+/** Hides values of flags, variables and headers of such names, and in addresses. */
 export function shownCommand(command: string): string {
   return inCommands.reduce(
     (text, form) =>

@@ -1,4 +1,4 @@
-// Reads a command's arguments strictly. A wrong one is refused with the nearest right one.
+// Reads arguments. A wrong one is refused with the nearest right one.
 import { parseArgs } from 'node:util';
 import { usageError, unknownWord } from '../errors.ts';
 import { wrapLines } from '../report/table.ts';
@@ -28,7 +28,7 @@ export interface Flag {
   needs?: readonly string[];
   /** Flags with which it is refused. */
   without?: readonly string[];
-  /** Of a feature: reads its value when all flags are read. Throws UserError (exit code 2). */
+  /** A feature's: called when all flags are read. Throws UserError (exit code 2). */
   check?: Reader<unknown>;
   /** It decides the requests/s of loads. A command takes one such flag. */
   setsRate?: true;
@@ -59,7 +59,7 @@ export const noInstall = {
 
 export type Arguments = ReturnType<typeof readArguments>;
 
-/** @throws UserError (exit code 2) for a flag that is unknown, given twice, lacks its value, has one and takes none, or does not go with the others */
+/** @throws UserError (exit code 2) for a flag that is unknown, given twice, without or with a wrong value, or with others that refuse it */
 export function readArguments(args: readonly string[], known: Readonly<Record<string, Flag>>) {
   const options = Object.fromEntries(
     Object.entries(known).map(([name, { value }]) => [
@@ -137,7 +137,7 @@ export function flagsWith(
   return Object.keys(known).filter((name) => known[name]?.[property]);
 }
 
-/** Returns the only positional argument, undefined if there is none. @throws UserError (exit code 2) for several */
+/** @throws UserError (exit code 2) for several */
 export function onlyArgument([only, extra]: readonly string[], what: string): string | undefined {
   if (extra === undefined) return only;
   throw usageError(`one ${what} at a time: "${extra}" is one word too many`);
@@ -150,7 +150,7 @@ export function printHelp(lines: readonly string[], flags?: Readonly<Record<stri
   console.log(wrapLines(all, process.stdout.columns || Infinity, textAt).join('\n'));
 }
 
-/** Prints a help with its flags in groups. @param isAll the rare ones too, as for `--help all` */
+/** @param isAll the rare ones too, as for `--help all` */
 export function printGroupedHelp(
   lines: readonly string[],
   known: Readonly<Record<string, Flag>>,

@@ -1,4 +1,4 @@
-// npm run scenario -- 000: runs all scenarios of an article, and writes the article's page.
+// npm run scenario -- 000: runs an article's scenarios, and writes its page.
 import { join } from 'node:path';
 import { messageOf, usageError, UserError } from '../errors.ts';
 import { writeWhole } from '../writing.ts';
@@ -26,9 +26,9 @@ import {
 } from './run-scenario.ts';
 
 /**
- * Runs the article's scenarios in order, long ones with --quick, and writes article.html, and article.md with its main tables. Names the scenarios that
- * cannot run on this machine, and runs the others. Returns the highest exit code of the runs, or 1 if a scenario could not run.
- * @throws UserError (exit code 2) for flags of a single scenario; Interrupted, after writing the page of the results so far
+ * Runs scenarios in order, long ones with --quick, and writes article.html and article.md. Names those that cannot run here. Returns the
+ * highest exit code, or 1 if one could not run. @throws UserError (exit code 2) for flags of a single scenario; Interrupted, after writing
+ * the page so far
  */
 export async function runArticle(article: Article, options: ScenarioOptions): Promise<number> {
   requireNoSingle(options);

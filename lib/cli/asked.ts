@@ -1,4 +1,4 @@
-// What the flags that compare and knobs have in common ask for: pages, traffic, loads, and how sides are started.
+// The flags that compare and knobs share: pages, traffic, loads, starts of sides.
 import { prefixed, usageError, unknownWord } from '../errors.ts';
 import { features } from '../features.ts';
 import { present, allNames } from '../present.ts';
@@ -14,7 +14,7 @@ import type { Given, Source } from './sides.ts';
 /** Returns the value for a side's name, or else the value for all sides. */
 type OfSides = (name: string) => string | undefined;
 
-/** Reads a repeated flag, for one side (NAME=VALUE) or for all. Throws UserError (exit code 2). @param only the sides that it can be for */
+/** Reads a repeated flag, for one side (NAME=VALUE) or for all. Throws UserError (exit code 2). @param only sides that it may be for */
 function ofSides(
   flag: string,
   values: readonly string[],
@@ -249,7 +249,7 @@ function readUpstreams(values: readonly string[]): Record<string, string> | unde
   return pairs.length === 0 ? undefined : Object.fromEntries(pairs);
 }
 
-/** The values of --bin for a server: `nginx=/a` gives `/a`, and `new:nginx=/a` gives `new=/a`. */
+/** From values of --bin: `nginx=/a` gives `/a`, `new:nginx=/a` gives `new=/a`. */
 function binariesOf(server: string, values: readonly string[]): string[] {
   return values.flatMap((value) => {
     const [, name, called = '', file = ''] =

@@ -7,7 +7,7 @@ import { metricWords, verdictWord } from '../report/metric-words.ts';
 import type { BesideRatio, Comparison, Metric, Result, Verdict } from '../result/result.ts';
 import { withRounds } from '../analysis/phases.ts';
 
-/** Holds for a verdict, or if the whole interval of a metric lies beyond a limit in the verdict's direction. */
+/** Holds for a verdict, or for an interval beyond a limit in the verdict's direction. */
 interface Gate {
   /** The flag's value as given. */
   text: string;
@@ -58,9 +58,8 @@ export function readFailIf(flag: string, text: string) {
 }
 
 /**
- * Returns the exit code: 3 if a gate holds for a comparison, else 0.
- * @param say prints a line for each gate that holds or is inconclusive
- * @throws UserError if a comparison has no verdict or lacks the figure, if its link was late, and if too many requests failed
+ * Returns 3 if a gate holds, else 0. @param say prints gates that hold or are inconclusive @throws UserError if a comparison has no
+ * verdict or lacks the figure, its link was late, or too many requests failed
  */
 export function failIfCode(
   result: Result,
@@ -110,7 +109,7 @@ export function failIfCode(
 
 type Figure = Omit<BesideRatio, 'verdict'> & { metric: Metric };
 
-/** Whether a gate holds for a comparison; open: its interval or verdict leaves that open. */
+/** `open`: interval or verdict does not tell. */
 function stateOf(gate: Gate, row: Comparison): 'holds' | 'open' | 'fails' | 'unknown' {
   const figure = figureOf(gate, row);
   if (figure === null) return 'unknown';
@@ -131,7 +130,7 @@ function figureOf({ metric }: Gate, row: Comparison): Figure | null {
   return beside === null ? null : { ...beside, metric };
 }
 
-/** How far the ends of the interval lie beyond 1 in the gate's direction, the nearer end first. */
+/** The interval's ends beyond 1 in the gate's direction, the nearer first. */
 function endsBeyond(
   { verdict }: Gate,
   { ci95: [low, high], metric }: Figure,

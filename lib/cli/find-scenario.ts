@@ -1,5 +1,4 @@
-// Finds the scenario that a command names. That of a user's file is code: bin/scenario-file.mjs runs it, in a process of its own that
-// ends before the run.
+// Finds the scenario that a command names. A user's file is code: bin/scenario-file.mjs runs it in a process that ends before the run.
 import { accessSync, constants, existsSync, realpathSync } from 'node:fs';
 import path from 'node:path';
 import { deserialize } from 'node:v8';
@@ -17,12 +16,12 @@ import { Interrupted, underSignals } from '../signals.ts';
 /** A scenario may read a large log. */
 const usualSeconds = 60;
 
-/** Limit of the answer: a scenario file has at most 100 MB, and the answer takes up to two bytes for a character. */
+/** A scenario file has at most 100 MB, and the answer up to two bytes for a character. */
 const mostBytes = 256e6;
 
 type Answer = { scenario: unknown } | { problem: string };
 
-/** The scenario with that name, or in that file (with a / or a script's ending). @throws UserError with exit code 2 if there is none, 1 if it is wrong */
+/** A name, or a file (with a / or a script's ending). @throws UserError with exit code 2 if there is none, 1 if it is wrong */
 export async function findScenario(name: string): Promise<Scenario> {
   const isFile = name.includes('/') || /\.[cm]?[jt]s$/.test(name);
   if (!isFile) return shippedScenario(name);
@@ -40,9 +39,8 @@ export async function findScenario(name: string): Promise<Scenario> {
 }
 
 /**
- * Compiles and runs a file, TypeScript or not, and returns its default export: data that is not checked yet, or undefined for what is
- * no scenario. What the code prints goes to stderr, and the processes that it starts end with it.
- * @throws Error for code that does not compile, fails, ends its process or takes longer than `seconds`; Interrupted
+ * Compiles and runs a file, and returns its default export, not checked yet; undefined for no scenario. Prints go to stderr, and its
+ * processes end with it. @throws Error for code that does not compile, fails, ends its process or takes longer than `seconds`; Interrupted
  */
 export async function exportedScenario(file: string, seconds = usualSeconds): Promise<unknown> {
   const place = placeOfScenarios();
@@ -59,7 +57,7 @@ export async function exportedScenario(file: string, seconds = usualSeconds): Pr
   return answer.scenario;
 }
 
-/** Node looks for packages in all folders above a compiled file too, so it is among the temporary files only where bakeoff has no folder. */
+/** Among temporary files only where bakeoff has no folder: Node looks for packages in all folders above. */
 function placeOfScenarios(): string {
   try {
     makeOwnFolder(bakeoffFolder);
@@ -70,7 +68,7 @@ function placeOfScenarios(): string {
   }
 }
 
-/** Throws an Error for root if Node would take another user's packages for those of a scenario that only root may change. */
+/** Throws an Error for root if Node would take another user's packages for a scenario that only root may change. */
 function requireOwnPackages(file: string, place: string): void {
   if (whoMayChange(file) !== undefined) return;
   for (const found of [realpathSync(file), path.join(place, 'scenario.mjs')]) {

@@ -1,4 +1,4 @@
-// npm run scenario -- NAME --k6-script FILE: writes a scenario as a k6 script for servers that run already.
+// npm run scenario -- NAME --k6-script FILE: writes a k6 script for running servers.
 import { fileURLToPath } from 'node:url';
 import { inOneLine, messageOf, usageError } from '../errors.ts';
 import { enumeration } from '../format.ts';
@@ -54,9 +54,8 @@ export const k6ScriptFlag = {
 } as const satisfies Record<string, Flag>;
 
 /**
- * Writes the script, and prints how to run it.
- * @param file absent: NAME.k6.js, in the caller's folder
- * @throws UserError for a scenario that one k6 script cannot load, and a file that cannot be written
+ * @param file absent: NAME.k6.js, in the caller's folder @throws UserError for a scenario that one k6 script cannot load, and a file that
+ * cannot be written
  */
 export async function writeK6Script(
   scenario: Scenario,
@@ -139,7 +138,7 @@ function scriptOf(draft: PlanDraft): ScenarioScript {
   };
 }
 
-/** Targets are over TLS, so that the options say how; a script leaves that out for http. */
+/** Targets are over TLS, for its options; a script leaves these out for http. */
 const planOf = ({ scenario, cores }: PlanDraft, group: Group) =>
   loadPlanFor(
     // The servers may be on the same cores, so that no thread may spin.

@@ -32,7 +32,7 @@ function allCommands(): Record<string, Command> {
   return { ...commands, clean };
 }
 
-/** Runs a command and returns its exit code (docs/verdicts.md); prints one line for an error. */
+/** Returns the exit code (docs/verdicts.md); prints an error in a line. */
 export async function main(argv: readonly string[]): Promise<number> {
   try {
     const code = await runCommand(argv, allCommands());

@@ -20,9 +20,8 @@ interface Possible {
 }
 
 /**
- * The variants that can be run here, if others cannot because a program is missing. Undefined if all can.
- * @param among programs that rows may lack; others are looked for when the run starts
- * @throws UserError if none can
+ * Variants that can run, if others lack a program. Undefined if all can. @param among programs that rows may lack; others are looked for
+ * at the run's start @throws UserError if none can
  */
 export async function possibleVariants(
   scenario: Scenario,
@@ -53,7 +52,7 @@ export function leftOutLine({ left, why }: Possible): string {
   return `${enumeration(left)} ${left.length === 1 ? 'is' : 'are'} left out: ${why}; the other rows are run`;
 }
 
-/** The programs that a variant needs on the servers' machine. openssl makes the certificate, once. */
+/** Programs on the servers' machine. openssl makes the certificate, once. */
 function toolsOf(scenario: Scenario, variant: Variant, withCertificate: boolean): ToolName[] {
   if (!isRunnable(variant)) return [];
   const tools: ToolName[] = serversOf([variant.server]);

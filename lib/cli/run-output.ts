@@ -77,7 +77,7 @@ export function headingOf(plan: Plan, environment: Environment): RunHeading {
 
 const longSeconds = 300;
 
-/** Says how to make a long run shorter. @param ownWays of the command: "fewer --variants" */
+/** @param ownWays of the command: "fewer --variants" */
 export function shorterLine(
   plan: PlanDraft,
   options: RunOptions,
@@ -113,10 +113,7 @@ const clearLine = '\r\u001b[2K';
 /** How often the time on the progress line goes on. */
 const tickMs = 500;
 
-/**
- * Progress on stderr: one line that is rewritten on a terminal, plain lines in a pipe. Its time goes on by itself, and beyond the expected
- * end.
- */
+/** Progress on stderr: a line that is rewritten on a terminal, plain lines in a pipe. Its time goes on by itself, also beyond the end. */
 export function createRunProgress(stream: {
   write(text: string): unknown;
   columns?: number | undefined;
@@ -234,9 +231,8 @@ function seenSoFar(
 }
 
 /**
- * Prints the result, writes its files, and judges it. Returns the exit code.
- * @param lines to print instead of the tables and sentences; --json then prints no result
- * @throws the error that ended the run early; UserError if no request of a row succeeded, and if too many failed in each comparison
+ * Prints the result, writes files, and returns the exit code. @param lines instead of tables and sentences; --json then prints no result
+ * @throws the error that ended the run; UserError if no request of a row succeeded, and if too many failed in each comparison
  */
 export async function reportRun(
   { result, ended, folder }: Omit<RunOutcome, 'kept'> & { folder: RunFolder },
@@ -301,13 +297,13 @@ async function writePage(folder: string, result: Result): Promise<void> {
   await writeHtmlReport(folder, result);
 }
 
-/** With --json, throws UserError (exit code 2) if stdout was closed when this process began. */
+/** With --json, throws UserError (exit code 2) if stdout was closed from the begin. */
 export function checkOutput({ json }: Pick<RunOptions, 'json'>): void {
   if (json && isClosed(1))
     throw usageError('--json: stdout is closed: open it for the result, or leave --json out');
 }
 
-/** Node opens /dev/null for reading and writing in place of a closed stdout; `> /dev/null` opens it for writing only. */
+/** Node opens /dev/null for reading and writing for a closed stdout, `> /dev/null` for writing only. */
 function isClosed(descriptor: number): boolean {
   const { rdev } = fstatSync(descriptor);
   if (rdev !== statSync('/dev/null').rdev) return false;
@@ -316,10 +312,7 @@ function isClosed(descriptor: number): boolean {
   return (flags & constants.O_RDWR) !== 0;
 }
 
-/**
- * Prints the JSON text of --json on stdout. Throws UserError if stdout does not take all of it.
- * @param remedy where the user finds the figures then
- */
+/** Throws UserError if stdout does not take all of it. @param remedy where the figures are then */
 export function printJson(json: string, remedy: string): Promise<void> {
   return new Promise((resolve, reject) => {
     process.stdout.write(json, (error) => {
@@ -334,7 +327,7 @@ export function printJson(json: string, remedy: string): Promise<void> {
   });
 }
 
-/** Prints lines of text, wrapped to the terminal's width: on stdout, or with --json on stderr. */
+/** Wraps lines to the terminal, on stdout, or with --json on stderr. */
 export function say(options: RunOptions, lines: readonly string[]): void {
   print(options, wrapLines(lines, terminalOf(options).width));
 }

@@ -25,10 +25,10 @@ export type ScenarioOptions = RunOptions & {
 /** A scenario of an article that would take longer is run with --quick. */
 export const mostSeconds = 300;
 
-/** What a run of a scenario is asked for. `mostSeconds`: if it would take longer, it is run with --quick. */
+/** `mostSeconds`: a longer run is made with --quick. */
 export type AskedOptions = ScenarioOptions & { mostSeconds?: number; together?: number };
 
-/** The plan of a run, and the options with which it is made. Throws UserError as makePlan does. */
+/** The plan and its options. Throws UserError as makePlan. */
 function draftOf(
   scenario: Scenario,
   variants: readonly Variant[],
@@ -41,7 +41,7 @@ function draftOf(
   return { draft: makePlan(scenario, variants, cores, options), options };
 }
 
-/** The plan of a run on this machine's cores, before anything is started; undefined if it cannot run here. */
+/** The plan for this machine's cores; undefined if it cannot run here. */
 export function localDraft(scenario: Scenario, asked: AskedOptions): PlanDraft | undefined {
   const { serverCpus: server, generatorCpus: generator, variants } = asked;
   try {
@@ -54,10 +54,8 @@ export function localDraft(scenario: Scenario, asked: AskedOptions): PlanDraft |
 }
 
 /**
- * Runs a scenario, prints its table and writes its files. Without openssl rows over TLS are left out. Returns the exit code, at least 1
- * if rows were left out.
- * @param keep gets the result, also of a run that was ended early
- * @throws UserError and Interrupted
+ * Prints the table and writes files. Without openssl rows over TLS are left out. Returns the exit code, at least 1 if rows were left out.
+ * @param keep gets the result, also of an early end @throws UserError and Interrupted
  */
 export async function runScenario(
   scenario: Scenario,

@@ -1,4 +1,4 @@
-// The steps of a run: withRun (machines, cores), getTools, takeMachine, runPlan. Each returns the run with more in it.
+// The steps of a run: withRun (machines, cores), getTools, takeMachine, runPlan. Each adds to the run.
 import { join } from 'node:path';
 import { total } from '../analysis/statistics.ts';
 import { usageError } from '../errors.ts';
@@ -63,9 +63,8 @@ export type ReadyRun = Awaited<ReturnType<typeof getTools>>;
 type StoringRun = Awaited<ReturnType<typeof takeMachine>>;
 
 /**
- * Connects to the machines, divides the cores and does the work; then does what the work has added with onClose, the last first.
- * @param kinds of the servers, or of the sides
- * @throws UserError, Interrupted if a signal has ended the run, or what the work throws
+ * Connects to machines, divides cores and works; then does what onClose has, the last first. @param kinds of servers, or of sides @throws
+ * UserError, Interrupted after a signal, or what the work throws
  */
 export async function withRun<T>(
   { machines: planned, serverCpus, generatorCpus }: RunOptions,
@@ -117,7 +116,7 @@ export async function getTools(run: Run, servers: readonly ServerSpec[], options
     release();
     signal.throwIfAborted();
   });
-  // Who does not wait is refused before tools are built. A person's own command, which may come before the wait, disturbs no other run.
+  // Who does not wait is refused before tools are built. A person's command, perhaps before the wait, disturbs no other run.
   if (options.waitSeconds === undefined || options.prepare !== undefined)
     (await waitForTurn(options, signal))();
   const { machines } = run;
@@ -137,8 +136,8 @@ export async function getTools(run: Run, servers: readonly ServerSpec[], options
 }
 
 /**
- * Checks that the plan's enclosures can be made and its records stored, waits for the machine, moves this process to the generator's cores
- * and opens the sink. What can be refused is refused before the wait. Throws UserError.
+ * Refuses what can be refused; then waits for the machine, moves this process to the generator's cores and opens the sink. Throws
+ * UserError.
  */
 export async function takeMachine(run: ReadyRun, draft: PlanDraft, options: RunOptions) {
   const { tools, cores, signal } = run;
@@ -174,9 +173,8 @@ function neededBytes(plan: PlanDraft): number {
 }
 
 /**
- * Prints the heading and runs the rounds.
- * @param shorterBy other ways to make a run of this command shorter: "fewer --variants"
- * @param answers of variants that were started before, whose differences are said
+ * Prints the heading and runs the rounds. @param shorterBy other ways to a shorter run: "fewer --variants" @param answers of variants that
+ * were started before, whose differences are said
  */
 export async function runPlan(
   run: StoringRun,
@@ -263,7 +261,7 @@ function secondsAfterRounds(plan: Plan, { flags, examined }: RunOptions): number
   return total(features, (feature) => feature.secondsAfterRounds?.(plan, flags) ?? 0);
 }
 
-/** Lets the features look at a run whose rounds are done. What each finds is stored at once; an error ends the outcome. */
+/** Lets features look at ended rounds. Findings are stored at once; an error ends the outcome. */
 export async function examine(
   context: RunContext,
   outcome: RunOutcome,
@@ -284,7 +282,7 @@ export async function examine(
   }
 }
 
-/** Throws UserError (exit code 2) for an address beyond this machine that is not among `hosts` (--host). */
+/** Throws UserError (exit code 2) for an address elsewhere that --host does not name. */
 export function requirePermission(servers: readonly ServerSpec[], hosts: readonly string[]): void {
   const plain = (host: string) => host.toLowerCase().replace(/^\[|\]$/g, '');
   const allowed = hosts.map(plain);

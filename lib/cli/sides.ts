@@ -1,4 +1,4 @@
-// The sides of a comparison as they are named: config files, commands and addresses.
+// Sides as they are named: config files, commands, addresses.
 import path from 'node:path';
 import { existsSync } from 'node:fs';
 import { open, readdir } from 'node:fs/promises';
@@ -64,7 +64,7 @@ async function readSide(text: string, within: string | undefined) {
   return { name, word, source: await readSource(word, within) };
 }
 
-/** Reads a config, a command or an address. Throws UserError as readSides does. @param within as --in gives it */
+/** Throws UserError as readSides. @param within as --in gives it */
 export async function readSource(word: string, within?: string): Promise<Source> {
   if (/^[a-z][a-z0-9+.-]*:\/\//i.test(word)) return readAddress(word);
   const file = fromCallersFolder(word);
@@ -128,8 +128,8 @@ async function isProgram(file: string): Promise<boolean> {
 const columnWidth = 24;
 
 /**
- * Names sides by file, program or host. Where these are alike, the folder, the arguments or the port are added. Where that is alike or
- * too long for a column, the names are what the sides differ in. Where even that is alike, the names end in -a, -b …
+ * Names sides by file, program or host, then with folder, arguments or port, then by what they differ in, if names are alike or too long;
+ * at last they end in -a, -b …
  */
 export function namesOf(sides: readonly { name?: string | undefined; source: Source }[]): string[] {
   const taken = new Set(sides.flatMap(({ name }) => name ?? []));
@@ -160,8 +160,8 @@ export function namesOf(sides: readonly { name?: string | undefined; source: Sou
 }
 
 /**
- * Names sides by the words and folders in which they differ, after the short name if there is room. Where such a name is too long for a
- * column, or digits alone, it is made of parts of words instead, with the part before them.
+ * Names sides by differing words and folders, behind the short name if there is room. If too long, or digits alone, by parts of words with
+ * the part before.
  */
 function differingNames(sides: readonly { source: Source; short: string }[]): string[] {
   const texts = sides.map(({ source }) => textOf(source));
@@ -183,7 +183,7 @@ function differingNames(sides: readonly { source: Source; short: string }[]): st
   });
 }
 
-/** Cuts a name to the width of a column. It keeps the beginning, where the difference is. */
+/** Keeps the beginning, where the difference is. */
 const cut = (name: string) => name.slice(0, columnWidth).replace(/-$/, '');
 
 /** Puts the short name before a name if both fit into a column. */
@@ -191,10 +191,7 @@ function withShort(short: string, name: string): string {
   return short.length + name.length < columnWidth && name !== short ? `${short}-${name}` : name;
 }
 
-/**
- * Returns of each list what is left without the beginning and the end that all lists share. @param context so many items of the shared
- * beginning are kept
- */
+/** Leaves out the beginning and end that all lists share. @param context so many shared items stay */
 function differing(lists: readonly (readonly string[])[], context: number): string[][] {
   const [first = []] = lists;
   if (lists.length < 2) return lists.map(() => []);

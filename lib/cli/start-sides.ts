@@ -22,14 +22,14 @@ import type { ReadyRun } from './run.ts';
 /** A side that was started, and its answer. */
 export interface Tried extends Side {
   answer: Answer;
-  /** The response to a request that accepts gzip; absent if the load sets Accept-Encoding. */
+  /** The answer to a request that accepts gzip; absent if the load sets Accept-Encoding. */
   offered?: Pick<Answer, 'encoding' | 'bytes'>;
   redirections: readonly string[];
   /** How long that response took, with its connect. */
   answerSeconds?: number;
 }
 
-/** Starts a side, requests its page, and ends it. Throws UserError with the side's name. @param enclosure absent: on the machine's loopback */
+/** Starts a side, asks for its page, and ends it. Throws UserError with its name. @param enclosure absent: on the machine's loopback */
 export async function tryOnce(side: Side, run: Place, enclosure?: Enclosure): Promise<Tried> {
   const { given, source, server: spec } = side;
   const { tools, machines, cores, signal } = run;
@@ -66,10 +66,7 @@ export async function tryOnce(side: Side, run: Place, enclosure?: Enclosure): Pr
   }
 }
 
-/**
- * Whether all sides can be measured in loopbacks of their own: as root, with configs that answer there as on the machine's loopback, since
- * they ask nothing that listens there.
- */
+/** Whether loopbacks of their own do: as root, with configs that answer there alike, since they ask nothing on the machine's. */
 export async function canBeApart(
   sides: readonly Tried[],
   run: Place,
@@ -84,7 +81,7 @@ export async function canBeApart(
   return true;
 }
 
-/** Whether a redirection names a backend that listens on the machine's loopback (redirect.ts, ways-out.ts). */
+/** A backend on the machine's loopback (redirect.ts, ways-out.ts). */
 const asksMachine = (line: string): boolean =>
   /: what runs there is (?:loaded|asked) too$|, which answers in place of a backend$/.test(line) &&
   !/ (?:\w+:\/\/)?unix:/.test(line);
@@ -104,7 +101,7 @@ async function answersApart(side: Tried, run: Place): Promise<boolean> {
   }
 }
 
-/** The parts of an answer that would change if the code behind it missed a service. Pages with dates differ in their hashes too. */
+/** Changes if the code behind it missed a service. Pages with dates differ in their hashes too. */
 function lookOf({ status, bytes, encoding, type, each }: Answer) {
   return [status, bytes, encoding, type, each?.map((one) => [one.status, one.bytes])];
 }

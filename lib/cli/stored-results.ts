@@ -24,16 +24,16 @@ export function scenarioOfRun(run: string): string {
   return run.slice(runName('', new Date(0)).length);
 }
 
-/** Four times a run of 80 rounds and 16 variants; a variant has up to 0.05 MB in a round, most of it its histogram. */
+/** Four times 80 rounds of 16 variants, with up to 0.05 MB each, mostly histograms. */
 const mostBytes = 256e6;
 
-/** @param file path of result.json @throws UserError if it cannot be read, or is no result */
+/** @throws UserError if result.json at `file` cannot be read, or is no result */
 export function readResult(file: string): Result {
   const bytes = prefixed(() => readBytes(file, mostBytes), `cannot read ${file}: `, 1);
   return checkResult(bytes.toString('utf8'), file);
 }
 
-/** The newest complete run of the scenario in --out with the same plan, of this boot, for which verdicts hold. */
+/** The newest complete run in --out with the same plan, of this boot, whose verdicts hold. */
 export async function findDone(
   scenario: Scenario,
   asked: AskedOptions,

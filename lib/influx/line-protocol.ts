@@ -1,9 +1,9 @@
-// InfluxDB's line protocol, with the same bytes as k6's own output, and the quoting of InfluxQL:
+// InfluxDB's line protocol, byte for byte as k6 writes it, and the quoting of InfluxQL:
 // https://docs.influxdata.com/influxdb/v1/write_protocols/line_protocol_reference/
 
 /**
- * '' without a field. Leaves out empty tags, and fields that are null, undefined or not finite. Numbers are floats.
- * @param timestampNs nanoseconds since 1970; default: the time at which the database gets it
+ * '' without a field. Leaves out empty tags and missing or infinite fields. Numbers are floats. @param timestampNs since 1970; default:
+ * the database's time
  */
 export function line(
   measurement: string,
@@ -28,7 +28,7 @@ export function line(
   return `${head} ${parts.join(',')}${timestampNs === undefined ? '' : ` ${timestampNs}`}`;
 }
 
-/** Nanoseconds since 1970 of an instant in milliseconds since 1970 (fractions count) or in ISO 8601. */
+/** Nanoseconds since 1970 of milliseconds since 1970 or an ISO 8601 text. */
 export function toNanoseconds(instant: number | string): bigint {
   const ms = typeof instant === 'string' ? Date.parse(instant) : instant;
   if (!Number.isFinite(ms)) throw new RangeError(`not an instant: ${instant}`);

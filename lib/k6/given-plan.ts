@@ -1,4 +1,4 @@
-// The load plan inside k6: a script reads it, makes its load, and prints the outcomes of its phases.
+// The load plan inside k6: a script reads it, loads, and prints the outcomes.
 import exec from 'k6/execution';
 import type { Options } from 'k6/options';
 import {
@@ -26,7 +26,7 @@ export const phases = plan.phases.map(withMix);
 
 export const options: Options = {
   scenarios: {
-    // A VU for each k6. k6-operator's tags on the command line replace those at the end, so the load's are here too.
+    // A VU for each k6. k6-operator's tags replace those at the end, so the load's are here too.
     [plan.scenario]: {
       executor: 'per-vu-iterations',
       vus: instances,
@@ -39,7 +39,7 @@ export const options: Options = {
   tags: { ...plan.tags },
 };
 
-/** Makes the load, which tells its outcomes. Throws an Error if the execution segments are not those of the plan. */
+/** Makes the load. Throws an Error if the execution segments are not the plan's. */
 export function runGivenPlan(load: () => void): void {
   // A wrong segment would leave some of the load out, or make it twice.
   const segments = segmentBegins().length;

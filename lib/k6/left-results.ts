@@ -1,4 +1,4 @@
-// The results that each k6 in a cluster leaves in the database after a phase, because nothing there reads its console.
+// What each k6 in a cluster leaves in the database after a phase: nobody reads its console there.
 import { line, quoteIdentifier, quoteString } from '../influx/line-protocol.ts';
 import type { PhaseOutcome } from './load-plan.ts';
 
@@ -14,7 +14,7 @@ export interface LoadName {
   round: string;
 }
 
-/** An instance's outcomes by phase, and how far its clock is ahead of the database's. */
+/** Outcomes by phase, and how far the instance's clock is ahead of the database's. */
 interface Left {
   phases: PhaseOutcome[];
   aheadMs: number;

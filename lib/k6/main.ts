@@ -1,5 +1,4 @@
-// The k6 script: runs the phases of a load plan, and prints their outcomes. It is compiled to script.js, which is kept with the
-// results and can be run by hand, as its first lines say.
+// The k6 script: runs a load plan, and prints outcomes. Compiled, it is kept with the results as script.js, which can be run by hand.
 import { sleep } from 'k6';
 import exec from 'k6/execution';
 import type { LoadResult, PageFigures } from '../result/load-result.ts';
@@ -63,7 +62,7 @@ function orAbort<T>(work: () => T): T {
   }
 }
 
-/** Adds the times of the pages alone to a phase's results, by the same sides. They are in no sample. */
+/** Adds times of pages alone to a phase, by the same sides. No sample has them. */
 export function addAlone(
   results: readonly LoadResult[],
   phase: AlternateOptions,
@@ -78,7 +77,7 @@ export function addAlone(
     }
 }
 
-/** A side's load with one request at a time, each page as soon as the one before is answered. */
+/** One request at a time, each page as soon as the one before is answered. */
 function aloneOptions(
   {
     rate: _,

@@ -1,5 +1,5 @@
-// A scenario as a k6 script: loads servers that run already, in rounds of turns, and prints its verdicts above k6's summary.
-// lib/cli/k6-script.ts bundles it with a ScenarioScript.
+// A scenario as a k6 script: loads running servers in rounds of turns, and prints verdicts above k6's summary. lib/cli/k6-script.ts bundles
+// it with a ScenarioScript.
 import type { Options } from 'k6/options';
 import { Gauge } from 'k6/metrics';
 import loadgen from 'k6/x/loadgen';
@@ -22,7 +22,7 @@ export interface ScenarioScript {
   /** Indexes of the sides that take turns with each other. */
   groups: readonly { sides: readonly number[]; slice?: string; warmUps?: LoadPlan['warmUps'] }[];
   facts: RunFacts;
-  /** Once it is reached, intervals are narrow enough, as a share; absent: the usual. */
+  /** Intervals as narrow as this share are enough; absent: the usual. */
   precision?: number;
   asked: Pick<Scenario, 'alsoCompare' | 'control'>;
   maxDurationSeconds: number;
@@ -140,7 +140,7 @@ function withRound({ warmupLimit, ...load }: SideOptions, round: number): SideOp
   return round === 1 && warmupLimit !== undefined ? { ...tagged, warmupLimit } : tagged;
 }
 
-/** What runs at an address has no CPU time, and nothing is known of other programs. */
+/** A server at an address has no known CPU time, nor other programs. */
 function phaseOf(loaded: LoadResult, expected: ScriptSide['expected']): Phase {
   const { serverCpu: _, serverMemoryBytes: ___, wire: __, ...result } = loaded;
   return {

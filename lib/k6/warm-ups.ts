@@ -1,15 +1,12 @@
-// Warm-ups that are loads of their own, with connections of their own: before loads that count requests from the first connect on.
+// Warm-ups on connections of their own, before loads that count requests from the first connect on.
 import loadgen from 'k6/x/loadgen';
 import type { LoadResult } from '../result/load-result.ts';
 import type { AlternateOptions, LoadPlan, SideOptions } from './load-plan.ts';
 
-/** The measured time of such a warm-up, which counts for nothing: the engine takes none without. */
+/** The engine needs a measured time, which counts for nothing here. */
 const afterWarmUp = '50ms';
 
-/**
- * Makes the warm-ups, the first side's first, and returns their results. They are in no sample.
- * @param phase the load behind them. @param warmUps by its sides
- */
+/** Warms up, the first side first. No sample has it. @param phase the load behind @param warmUps by its sides */
 export function warmedUp(
   phase: AlternateOptions,
   warmUps: NonNullable<LoadPlan['warmUps']>,
@@ -25,7 +22,7 @@ export function warmedUp(
       const results = loadgen.alternate({ ...phase, sides: [alone], first: 1, samples: false });
       return results.map((result) => ({ side, result }));
     } catch {
-      // The measured load fails for the same reason, and tells it with the side's place.
+      // The measured load fails too, and tells the reason with the side's place.
       return [];
     }
   });

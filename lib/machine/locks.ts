@@ -1,4 +1,4 @@
-// Locks: one for all runs, and locks of files. The kernel releases both when their holder ends.
+// Locks for runs and of files. The kernel releases them with their holder.
 import { once } from 'node:events';
 import { closeSync, constants, ftruncateSync, openSync, readFileSync, writeSync } from 'node:fs';
 import { createConnection, createServer } from 'node:net';
@@ -40,11 +40,9 @@ interface Wait {
 }
 
 /**
- * Waits until no other bakeoff of any user measures on this machine; call the returned function at the end of the run. The lock
- * is an abstract unix socket, which the kernel releases at the end of the process. Each network namespace has a separate lock.
- * Waiting runs get it in order of arrival. @param run the run of which this process is a part; parts may measure at the same time
- * @param wait absent if the command has no --wait
- * @throws UserError that names the other run, or the signal's reason
+ * Waits until no other bakeoff measures on this machine, in order of arrival; call the returned function at the run's end. The lock is an
+ * abstract unix socket, one per network namespace. @param run of which this process is a part; parts may measure at the same time @param
+ * wait absent without --wait @throws UserError that names the other run, or the signal's reason
  */
 export async function oneRunAtATime(
   name = machineName,
@@ -74,7 +72,7 @@ export async function oneRunAtATime(
       }
       const answer = await ask(address);
       if (answer === undefined) {
-        // A holder that has ended frees the name; one that never listens is no run of bakeoff.
+        // An ended holder frees the name; one that never listens is no run of bakeoff.
         refusals++;
         if (refusals > mostRefusals) {
           say("a process that is no run of bakeoff holds bakeoff's lock: this run measures anyway");
@@ -100,8 +98,8 @@ export async function oneRunAtATime(
 }
 
 /**
- * Who holds the lock, for people: of another user's process the kernel names the user, as its answer may lie. `isFalse`: it is no run of
- * bakeoff, and this run of root need not wait for it.
+ * Names the holder for people: the kernel's user, as another's answer may lie. `isFalse`: no run of bakeoff, and this run of root need not
+ * wait.
  */
 function holderOf(name: string, { about, progress }: HolderAnswer) {
   const listener = listenerOn(name);
@@ -127,15 +125,14 @@ interface WaitingPlace {
   leave(): void;
 }
 
-/** A run that came earlier looks for the lock each half second; a stopped one must not keep the others waiting. */
+/** Earlier runs look each half second; a stopped one must not hold up the others. */
 const headStartMs = 2000;
 /** Any user may make sockets with such names: with more of them the wait is no longer. */
 const mostHeadStarts = 10;
 
 /**
- * Joins the runs that wait for a lock. Each listens at an abstract socket whose name begins with the lock's and has the time at which
- * it came; the kernel lists these names, and frees them with their processes.
- * @throws UserError that names the holder, without --wait
+ * Joins the runs that wait: each listens at an abstract socket with the lock's name and its time of arrival, which the kernel lists, and
+ * frees with the process. @throws UserError that names the holder, without --wait
  */
 async function waitInLine(name: string, holder: string, wait?: Wait): Promise<WaitingPlace> {
   const another = 'another run of bakeoff';
@@ -183,7 +180,7 @@ async function pause(ms: number, signal: AbortSignal | undefined): Promise<void>
   await delay(ms, undefined, { signal }).catch(() => signal?.throwIfAborted());
 }
 
-/** Returns a function that closes the socket; undefined if another socket has the address. @param answer sent to each client */
+/** Returns a function that closes the socket; undefined if the address is taken. @param answer sent to each client */
 function listen(address: string, answer: () => string): Promise<(() => void) | undefined> {
   return new Promise((resolve, reject) => {
     const server = createServer((socket) => {
@@ -203,13 +200,13 @@ function listen(address: string, answer: () => string): Promise<(() => void) | u
   });
 }
 
-/** `about` says who it is, always the same; `progress` since when it measures and how long it will take. */
+/** `about` is always the same; `progress`: since when it measures, and how long it will. */
 interface HolderAnswer {
   about: string;
   progress: string;
 }
 
-/** The holder's answer, of empty strings if it sends nothing in time; undefined if it has ended. */
+/** Empty strings if nothing comes in time; undefined if the holder has ended. */
 async function ask(address: string): Promise<HolderAnswer | undefined> {
   let text = '';
   try {
@@ -225,7 +222,7 @@ async function ask(address: string): Promise<HolderAnswer | undefined> {
   return { about, progress };
 }
 
-/** The process that listens at an abstract name, as the kernel has it; undefined if it is not to be seen from here. */
+/** As the kernel has it; undefined if not to be seen from here. */
 function listenerOn(name: string) {
   const sockets = listeningAt(`@${name}`, '/proc');
   const holds = (pid: string) => socketsOf(pid).some((socket) => sockets.includes(socket));
@@ -235,7 +232,7 @@ function listenerOn(name: string) {
   return { pid, uid, description: `process ${pid} of user ${uid}` };
 }
 
-/** Whether a process that listens can have given this answer as a run of bakeoff. A run from another host names its process there. */
+/** Such a process may have answered as a run. Runs from another host name their process there. */
 function mayBeOfBakeoff(answer: string, { pid, uid }: { pid: string; uid: number }): boolean {
   const isOwnUser = uid === process.geteuid?.();
   if (!isOwnUser && answer.startsWith(`process ${pid} of ${thisUser()}: `)) return false;
@@ -264,7 +261,7 @@ function progressOfThis(): string {
     : `${since}, longer than planned`;
 }
 
-/** "process 123 of root: scenario aa, in /home/me", without flags: they may have a password. */
+/** "process 123 of root: scenario aa, in /home/me", without flags, which may have a password. */
 function aboutThis(): string {
   const words = process.argv.slice(2);
   const flag = words.findIndex((word) => word.startsWith('-'));
@@ -280,8 +277,8 @@ function thisUser(): string {
 const conflict = 75;
 
 /**
- * Takes an exclusive flock(2) on a file, made if missing. The lock lasts until the descriptor is closed, here and in children.
- * @returns the descriptor, or null if another process keeps the lock for `waitSeconds`
+ * Takes flock(2) on a file, made if missing, until the descriptor is closed, here and in children. @returns null if another keeps it for
+ * `waitSeconds`
  */
 export async function lockFile(file: string, waitSeconds = 0): Promise<number | null> {
   // A link's target would be written to.
@@ -330,7 +327,7 @@ export function writeHolder(lock: number, pid: number): void {
   writeSync(lock, `${pid}\n`, 0);
 }
 
-/** Names the process with the lock: " (process 123)". The content may be older than the lock. */
+/** " (process 123)". The content may be older than the lock. */
 export function holder(file: string): string {
   const pid = readFileSync(file, 'utf8').trim();
   return /^\d+$/.test(pid) ? ` (process ${pid})` : '';

@@ -1,4 +1,4 @@
-// The page of an article: claims, environment and tables, next to the measurements on this machine.
+// An article's page: claims, environment and tables, beside the measurements here.
 import type { Environment } from '../result/environment.ts';
 import type { Result, Verdict } from '../result/result.ts';
 import type { Article } from '../scenario/article.ts';
@@ -40,7 +40,7 @@ const colours: Readonly<Record<ClaimState, Verdict>> = {
   'not decided': 'inconclusive',
 };
 
-/** Each claim with the article's figures, the measured figures, and whether the claim holds. */
+/** A row per claim: the article's figures, those measured, and whether it holds. */
 export function claimsTable({ article, results, missing }: ArticleRun): Table {
   const rows = (article.claims ?? []).map((claim) => ({
     ...claim,
@@ -110,7 +110,7 @@ export function scenarioPart(result: Result): Part {
   return { title: result.title, tables, below: verdictLines(result) };
 }
 
-/** Collapsed details: each load in its tool's format, published and measured; and notes, with the kernel settings in effect. */
+/** Collapsed: each load in its tool's format, published and measured; notes and kernel settings. */
 export function scenarioDetails(result: Result): Part[] {
   const parts = loadPart(result);
   const notes = noteLines(result);
@@ -118,7 +118,7 @@ export function scenarioDetails(result: Result): Part[] {
   return parts;
 }
 
-/** Measured figures that the Markdown leaves out, unless the article printed them. */
+/** Markdown leaves out these, unless the article printed them. */
 const besideVerdict = ['CPU µs/req', 'p50 ms', 'p99 ms', 'max ms', 'errors/M'];
 
 /** A table without figures that nobody published. */
@@ -134,7 +134,7 @@ function shortTable({ columns, rows }: Table): Table {
   };
 }
 
-/** The page as Markdown, short enough for a repository: claims, environment, and each scenario's table. All else is on the HTML page. */
+/** Markdown, short enough for a repository: claims, environment, a table per scenario. */
 export function articleMarkdown(run: ArticleRun): string {
   const scenarios = [...run.results.values()].map((result): Part => {
     const parts = [...ownParts(result), ...chartsOf(result)];

@@ -1,4 +1,4 @@
-// What the bytes of the sides would cost on usual links, which loopback hides.
+// What the sides' bytes would cost on usual links.
 import { measuredComparisons, sidesOf } from '../analysis/comparisons.ts';
 import { sideWithWrongAnswers } from '../analysis/bodies.ts';
 import { groupedBy } from '../analysis/statistics.ts';
@@ -19,7 +19,7 @@ interface Heavier {
   rps: number;
 }
 
-/** The sides that send more than what they are compared with, where that is free and would not be on a link of 1 Gbit/s. */
+/** Sides that send more than others, where that is free and would not be at 1 Gbit/s. */
 function heavierSides(result: Result): Heavier[] {
   if (!isOnLoopback(result)) return [];
   const heavier = measuredComparisons(result).flatMap((comparison): Heavier[] => {
@@ -48,7 +48,7 @@ function isOnLoopback({ environment, variants }: Result): boolean {
   );
 }
 
-/** Which sides send more bytes than loopback shows, and what a usual link would allow them. */
+/** Says which sides send more bytes than loopback shows, and what a usual link would allow. */
 export function bytesLines(result: Result): string[] {
   const heavier = heavierSides(result);
   if (heavier.length === 0) return [];
@@ -59,7 +59,7 @@ export function bytesLines(result: Result): string[] {
   return [`${enumeration(sends)}: free on loopback; on 1 Gbit/s at most ${allowed} requests/s.`];
 }
 
-/** What usual links, which are slower than loopback, would allow the sides of which nothing was said yet. */
+/** Says what usual links would allow the sides of which nothing was said yet. */
 export function linkLines(result: Result): string[] {
   const reported = new Set(heavierSides(result).map(({ name }) => name));
   const variants = result.variants.filter(({ name }) => !reported.has(name));

@@ -1,4 +1,4 @@
-// An article's claims, compared with the measurements on this machine and with the article's figures.
+// An article's claims, against the measurements here and the article's figures.
 import { comparisonOf, variantOf } from '../analysis/comparisons.ts';
 import { publishedBuckets, quantileBucket } from '../analysis/latency.ts';
 import { directions, headerBytesOf } from '../analysis/phases.ts';
@@ -25,11 +25,7 @@ const byWeight: readonly ClaimState[] = [
   'holds here',
 ];
 
-/**
- * Decides a claim; all comparisons behind it must agree.
- * @param results by scenario
- * @param missing "SCENARIO: why it was not run"
- */
+/** All comparisons behind a claim must agree. @param results by scenario @param missing "SCENARIO: why it was not run" */
 export function decideClaim(
   { rests }: Claim,
   results: ReadonlyMap<string, Result>,
@@ -163,7 +159,7 @@ function amountsOf({ headersAtMost, packetsAtMost }: ClaimRest): Amounts | undef
   return undefined;
 }
 
-/** Sizes in words ("about 46 %", "1/15") are rounded; equal requests/s of single runs are never quite equal. */
+/** Words ("about 46 %", "1/15") are rounded; equal requests/s of single runs differ a little. */
 const roughly = 0.05;
 
 /** Whether the article's figures support the claim. */
@@ -172,7 +168,7 @@ interface OwnFigures {
   agrees: boolean;
 }
 
-/** Compares a claim with the article's figures; empty if the article has none, or the scenario did not run. */
+/** Compares a claim with the article's figures; empty without any, or if the scenario did not run. */
 export function ownFigures({ rests }: Claim, results: ReadonlyMap<string, Result>): OwnFigures[] {
   return rests.flatMap((rest) => {
     const result = results.get(rest.scenario);

@@ -1,4 +1,4 @@
-// The sentence on each comparison: its claim, and the effect with its interval.
+// A sentence on each comparison: claim, effect and interval.
 import { hasRatio, sidesOf, variantOf } from '../analysis/comparisons.ts';
 import { sideWithWrongAnswers } from '../analysis/bodies.ts';
 import { extent, groupedBy } from '../analysis/statistics.ts';
@@ -22,7 +22,7 @@ import type { LatencyMetric } from '../scenario/latency-metrics.ts';
 /** `kind` is the verdict with its marks; "found" for all other sentences. */
 export type Sentence = Record<'text' | 'kind', string>;
 
-/** A sentence for each, and one for all that have no verdict for the same reason. */
+/** Comparisons without a verdict for the same reason share a sentence. */
 export function comparisonSentences(
   comparisons: readonly Comparison[],
   result: Result,
@@ -67,7 +67,7 @@ function knobOf({ variant, baseline }: Comparison, result: Result): string | und
   return isOnly && result.control !== true ? result.knob : undefined;
 }
 
-/** The sentence on a comparison in two parts: the claim, and the effect with its interval. */
+/** The claim, and the effect with its interval. */
 export function comparisonParts(
   comparison: Comparison,
   knob: string | undefined,
@@ -123,7 +123,7 @@ function besideText(comparison: Comparison): string {
   return texts.join('');
 }
 
-/** "b uses 74 % of the CPU (95 % interval 73 % to 75 %)"; '' if it is not known. */
+/** "b uses 74 % of the CPU (95 % interval 73 % to 75 %)"; '' if unknown. */
 function cpuChange({ variant, cpu }: Comparison, result: Result): string {
   if (cpu === null) return '';
   return `${measuredChange({ ...cpu, metric: 'cpu' }, `${variant} uses`)}${notFinalMark(result)}`;
@@ -159,10 +159,10 @@ export function measuredChange(
   return isShare ? `${verb} ${change}` : change;
 }
 
-/** A percentile between fast and slow responses, where chance decides which of the two a round shows: from round to round. */
+/** Chance decides whether a round's percentile is of fast or slow responses: from round to round. */
 const leastLeap = 10;
 
-/** The shares of slow responses, for comparisons that a leap of the percentile leaves open. */
+/** Says the shares of slow responses where a leap of the percentile leaves a comparison open. */
 export function tailLines(result: Result): string[] {
   return result.comparisons.flatMap((comparison) => tailLine(comparison, result) ?? []);
 }

@@ -1,4 +1,4 @@
-// What differs between the sides of a run besides the figures: servers, loads and answers.
+// What differs between sides beside the figures: servers, loads, answers.
 import { answersByStatus, phasesIn, responsesOf } from '../analysis/phases.ts';
 import { extent, total } from '../analysis/statistics.ts';
 import { success, whole } from '../format.ts';
@@ -13,7 +13,7 @@ const near = 0.002;
 
 const ofAnswers = new Set(['status', 'compression', 'type']);
 
-/** A row for each side with only what differs. `alike`: all answers, if they do not differ. @param sides two or more that ran */
+/** A row for each side. `alike`: all answers, if they do not differ. @param sides two or more that ran */
 export function answersOfRun(
   sides: readonly VariantResult[],
   withConfigs: boolean,
@@ -91,7 +91,7 @@ export function typeText({ type }: Pick<Answer, 'type'>): string {
   return (type.split(';')[0] as string).trim().toLowerCase() || 'none';
 }
 
-/** What the sides differ in: a row for each, and only columns that differ. undefined if none does. */
+/** Leaves out columns in which no side differs; undefined if none is left. */
 export function differencesTable<Side extends { name: string }>(
   sides: readonly Side[],
   columns: readonly Column<Side>[],

@@ -10,7 +10,7 @@ export function foundIn(result: Result): FoundRates | undefined {
   return firstOf(features, (feature) => feature.found?.(result));
 }
 
-/** The rate that a search found for a variant, which the result has without the feature that searches, too. */
+/** A result has it without the feature that searches, too. */
 export function foundRateOf({ search }: Result, variant: string): FoundRate | undefined {
   return search?.found.find((foundRate) => foundRate.variant === variant);
 }

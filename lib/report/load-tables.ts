@@ -70,10 +70,7 @@ type FigureOfLoad = {
 const loadColumn = (title: string, key: FigureOfLoad, format: (value: number) => string) =>
   rightColumn(title, (load: Load) => figure(load[key], format));
 
-/**
- * The line "finished in". For several phases it also has the success rate to five digits, like the article, and the other
- * responses.
- */
+/** "finished in"; several phases have the success rate to five digits, as in the article, and other responses. */
 export function finishTable(result: Result, title: string): Table {
   const phases = hasPhases(result);
   const columns = [
@@ -116,10 +113,10 @@ const distributions = [
   ['requests/s of a thread', 'perThreadRps', hundredths],
 ] as const;
 
-/** Figures per connection: a single connection has a value instead of a distribution. */
+/** A single connection has a value instead of a distribution. */
 const ofConnections: readonly string[] = ['connectMs', 'firstByteMs', 'perConnectionRps'];
 
-/** The rows of a distribution: the least and the largest figure, the mean, and the spread. */
+/** Rows for least, greatest, mean and spread. */
 function distributionTable(
   result: Result,
   [title, key, format]: (typeof distributions)[number],
@@ -140,7 +137,7 @@ function distributionTable(
   return loadTable(result, title, [...parts, within]);
 }
 
-/** The details of each load, like the output of wrk and h2load. Empty for a curve of many loads. */
+/** Each load like wrk's and h2load's output. Empty for a curve of many loads. */
 export function loadPart(result: Result): Part[] {
   if (curvesOf(result).length > 0) return [];
   const tables = allTables(result).filter(({ rows }) => rows.length > 0);
@@ -202,7 +199,7 @@ function allTables(result: Result): Table[] {
     ),
   ];
   if (!hasPhases(result)) tables.unshift(finishTable(result, 'load'));
-  // Where an article has errors by kind, they stand beside the article's table.
+  // An article with errors by kind has them beside its table.
   if (errorsPart(result).length === 0) tables.push(...errorTables(result));
   const ofFeatures = features.flatMap(({ loadTables }) => loadTables?.(result) ?? []);
   tables.push(...ofFeatures, memoryTable(result), turnsTable(result));
@@ -218,7 +215,7 @@ function hasResumed({ variants }: Result): boolean {
   );
 }
 
-/** A load of a set length ends while requests are under way: they are no failures. */
+/** A load of a set length ends while requests are under way, which are no failures. */
 function underWayLines({ variants }: Result): string[] {
   const outcomes = variants.flatMap((variant) =>
     phasePairs(variant).flatMap(({ asPublished: load }) => load?.outcomes ?? []),
@@ -227,7 +224,7 @@ function underWayLines({ variants }: Result): string[] {
   return ['Requests that were started and are not done were under way when a round ended.'];
 }
 
-/** HPACK saves most after a connection's first requests, of which a short run has relatively many. */
+/** HPACK saves most after a connection's first requests: a short run has more of these. */
 function savingsLines({ variants }: Result): string[] {
   const fewer = variants.find(
     ({ traffic, published }) =>
@@ -245,7 +242,7 @@ function savingsLines({ variants }: Result): string[] {
 
 const errorTables = (result: Result): Table[] => [errorsTable(result), clientErrorsTable(result)];
 
-/** Errors by kind, if an article shows kinds; else they are below each load in detail. */
+/** Only if an article shows kinds; else they are below each load. */
 export function errorsPart(result: Result): Part[] {
   if (result.variants.every(({ published }) => published?.clientErrors === undefined)) return [];
   return [{ title: 'Errors by kind:', tables: errorTables(result), below: [] }];
@@ -275,7 +272,7 @@ function errorsTable({ variants }: Result): Table {
   ]);
 }
 
-/** Kinds of trouble with clients in nginx's log: which the article shows, and how often each variant had them here. */
+/** Kinds of trouble in nginx's log, published and here. */
 function clientErrorsTable({ variants }: Result): Table {
   const inArticle = new Set(variants.flatMap(({ published }) => published?.clientErrors ?? []));
   const columns = variants.map((variant) => ({
@@ -323,7 +320,7 @@ function turnsTable({ variants }: Result): Table {
 /** An interval of more times its middle is too wide. */
 const mostHalves = 10;
 
-/** Whether an interval is that of equal values: half of it, at most what sums of them lose. */
+/** Half of it is at most what sums of equal values lose. */
 function isRounding(half: number, middle: number): boolean {
   return half <= Math.abs(middle) * 1e-9;
 }

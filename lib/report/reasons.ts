@@ -7,7 +7,7 @@ import { formatCpuList, percent, tolerance, whole } from '../format.ts';
 import type { Comparison } from '../result/result.ts';
 import { metricWords } from './metric-words.ts';
 
-/** A comparison with its reasons in words, as the result has it. @param sameWithin a share, as in the result */
+/** @param sameWithin a share, as in the result */
 export function inWords(judgement: Judgement, sameWithin: number): Comparison {
   const { why, disagreement } = judgement;
   return {

@@ -40,7 +40,7 @@ import {
 } from './table.ts';
 import { verdictCell } from './verdict-words.ts';
 
-/** All tables of the terminal and of Markdown: the article's, those of features, and charts. */
+/** The article's table, those of features, and charts. */
 export function tableParts(result: Result): Part[] {
   return [...articleParts(result), ...chartsOf(result)];
 }
@@ -51,7 +51,7 @@ export function articleParts(result: Result): Part[] {
   return [...ownParts(result), ...ofFeatures];
 }
 
-/** The article's table, after that of the load phases if there are several; header bytes, and errors by kind. */
+/** Several phases come first; then the article's table, header bytes, and errors by kind. */
 export function ownParts(result: Result): Part[] {
   const phases = hasPhases(result);
   const whole: Part = {
@@ -65,7 +65,7 @@ export function ownParts(result: Result): Part[] {
   return parts;
 }
 
-/** Header bytes of a request, and as a fraction of those over HTTP/1.1; empty unless an article published header bytes of both. */
+/** Header bytes per request, and per those over HTTP/1.1; empty unless an article published both. */
 function headerPart(result: Result): Part[] {
   const { variants } = result;
   if (!comparesProtocols(result)) return [];
@@ -118,7 +118,7 @@ function medianLines({ variants, comparisons }: Result): string[] {
   ];
 }
 
-/** "+40 %, +44 %, +80 %!, +42 %", for a comparison that is undecided or has outliers. */
+/** "+40 %, +44 %, +80 %!, +42 %", if undecided or with outliers. */
 function roundLines(result: Result): string[] {
   const open = measuredComparisons(result).filter(
     ({ outliers, verdict }) => outliers.length > 0 || verdict === 'inconclusive',
@@ -132,7 +132,7 @@ function roundLines(result: Result): string[] {
   });
 }
 
-/** The variant's name; with the baseline's if the table's row shows another comparison. */
+/** Names the baseline, too, if its row shows another comparison. */
 function nameOf({ variant, baseline }: Comparison, result: Result): string {
   if (comparisonOf(result, variant)?.baseline === baseline) return variant;
   return `${variant} against ${baseline}`;
@@ -140,7 +140,7 @@ function nameOf({ variant, baseline }: Comparison, result: Result): string {
 
 type Row = VariantResult & { comparison: Comparison | undefined };
 
-/** The article's table: a row per variant, in the result's order. Empty columns are left out. */
+/** A row per variant, without empty columns. */
 export function variantTable(result: Result): Table {
   const rows = result.variants.map((variant): Row => ({
     ...variant,
@@ -148,7 +148,7 @@ export function variantTable(result: Result): Table {
   }));
   const measured = (title: string, cell: (row: Row) => string) =>
     rightColumn(title, cell, measuredGroup);
-  // While the queue of a rate grows, the latency is that of the run's length.
+  // While a queue grows, latencies are as long as the run.
   const latency = (key: 'p50' | 'p99' | 'max') =>
     measured(`${key} ms`, (row) =>
       queueGrows(row) ? 'grows' : figure(row.latencyMs?.[key], short),
@@ -186,7 +186,7 @@ export function variantTable(result: Result): Table {
   return tableOf(rows, [leftColumn('variant', ({ name }) => name), ...columns]);
 }
 
-/** The metrics of servers that were asked for, each with its change unless the verdict has it. */
+/** Each with its change, unless the verdict has it. */
 function askedColumns(result: Result, rows: readonly Row[]): Column<Row>[] {
   return askedOf(result).flatMap((metric) => {
     const { name, title, text } = factsOf(metric);
@@ -208,7 +208,7 @@ function changeColumn(title: string, metric: Metric): Column<Row> {
   );
 }
 
-/** "95,000 of 300,000": made of asked, or if most responses were errors, successful of all. */
+/** "95,000 of 300,000": made of asked, or of mostly errors the successful. */
 function rateText(variant: Row, result: Result): string {
   const { server, rps, phases, name } = variant;
   if (server === null) return 'published only';
@@ -264,9 +264,9 @@ function baselineTitle(rows: readonly Row[]): string {
   return others.length === 0 ? first : 'its baseline';
 }
 
-/** The comparisons of rows with the row before; empty if there are fewer than 3. */
+/** Comparisons with the row before; empty for fewer than 3. */
 export function ladderSteps({ variants, comparisons }: Result): ReadonlySet<Comparison> {
-  // In a sweep over rates with two variants every other row is compared with the row before.
+  // A sweep of two variants compares every other row with the row before.
   if (variants.some(({ series }) => series !== undefined)) return new Set();
   const steps = variants.flatMap(({ name }, index) => {
     const before = variants[index - 1]?.name;
@@ -275,7 +275,7 @@ export function ladderSteps({ variants, comparisons }: Result): ReadonlySet<Comp
   return new Set(steps.length < 3 ? [] : steps);
 }
 
-/** Whether the variants have different protocols; then their header bytes matter. */
+/** Header bytes matter between protocols. */
 export function comparesProtocols({ variants }: Result): boolean {
   return new Set(variants.map(({ load }) => load.protocol)).size > 1;
 }

@@ -1,4 +1,4 @@
-// The sentences around the table, the same in the terminal, Markdown, report.html and Grafana.
+// Sentences around the table, in the terminal, Markdown, report.html and Grafana.
 import {
   measuredComparisons,
   streamsOf,
@@ -48,7 +48,7 @@ export function findingLines(result: Result): string[] {
 export const verdictLines = (result: Result): string[] =>
   verdictSentences(result).map(({ text }) => text);
 
-/** A sentence per comparison. Steps of a ladder share a sentence, as points of a curve do. */
+/** Steps of a ladder, as points of a curve, share a sentence. */
 export function verdictSentences(result: Result): Sentence[] {
   const sweep = streamSweep(result);
   const ofSweep = result.comparisons.filter(
@@ -62,13 +62,13 @@ export function verdictSentences(result: Result): Sentence[] {
   return [...before.map(finding), ...comparisonSentences(single, result), ...after.map(finding)];
 }
 
-/** Lines on an early end, on rows without figures, and on what features say first. */
+/** An early end, rows without figures, and what features say first. */
 export function generalLines(result: Result): string[] {
   const findings = features.flatMap((feature) => feature.findings?.(result) ?? []);
   return [...partialLines(result), ...nothingLines(result), ...findings];
 }
 
-/** Lines on rates that were not reached, on the bottleneck, and on the scope of the verdicts. */
+/** Rates not reached, the bottleneck, and the scope of verdicts. */
 export function circumstanceLines(result: Result): string[] {
   return [
     pageLines,
@@ -99,7 +99,7 @@ function undecidedLines(comparisons: readonly Comparison[]): string[] {
   return [`Not decided: ${enumeration(pairs)}.`];
 }
 
-/** The curve's ends that have a verdict, and from how many streams on HTTP/2 is faster. */
+/** The ends with a verdict, and from how many streams HTTP/2 is faster. */
 function sweepLines(sweep: StreamSweep | undefined): string[] {
   const judged = (sweep?.curve ?? []).filter(({ comparison }) => comparison?.verdict !== 'none');
   const [most, fewest] = [judged[0], judged.at(-1)];
@@ -115,7 +115,7 @@ function sweepLines(sweep: StreamSweep | undefined): string[] {
   return [`${line}.`];
 }
 
-/** For a run that ended early, the rounds that count, and that no verdict is final. */
+/** Says for an early end which rounds count, and that no verdict is final. */
 export function partialLines({ state, endedBy, variants, comparisons, looks }: Result): string[] {
   if (state === 'complete') return [];
   const reason = endedBy === undefined ? '' : ` The reason: ${endedBy}.`;
@@ -231,7 +231,7 @@ function lateLines({ variants }: Result): string[] {
   return [`Requests left late by (p50 and p99), which latency includes: ${late.join(', ')}.`];
 }
 
-/** Published and measured header bytes only compare for the same number of requests. */
+/** Header bytes compare for equal numbers of requests only. */
 function headerLines(result: Result): string[] {
   if (!comparesProtocols(result)) return [];
   const other = result.variants.find(
@@ -293,7 +293,7 @@ function kernelSettingLines({ kernelSettings, variants }: Result): string[] {
   );
 }
 
-/** Changes to users' configs; equal lines once, with all names. The free ports differ with each start. */
+/** Equal lines stand once, with all names. Free ports differ with each start. */
 export function redirectionLines(
   configs: readonly { name: string; redirections: readonly string[] }[],
 ): string[] {

@@ -1,4 +1,4 @@
-// What a run shows of its servers without being asked: a large difference in memory, and in start-up where older runs have it.
+// Large differences in memory, and in start-up where older runs have it, that nobody asked for.
 import { measuredComparisons, sidesOf } from '../analysis/comparisons.ts';
 import { askedOf, figuresPerRound, typicalOf } from '../analysis/metrics.ts';
 import { sideWithWrongAnswers } from '../analysis/bodies.ts';
@@ -12,7 +12,7 @@ const leastTimes = 1.1;
 /** Of a metric. */
 const mostLines = 3;
 
-/** A line for each such difference. They have no part in a run's chance of error: all rounds have to agree, by a margin. */
+/** They cost no chance of error: all rounds have to agree, by a margin. */
 export function serverLines(result: Result): string[] {
   if (result.control === true) return [];
   const asked = askedOf(result);

@@ -1,4 +1,4 @@
-// Tables as data, and as lines of text. The terminal, Markdown and HTML show the same cells.
+// Tables as data and as text: the terminal, Markdown and HTML show the same cells.
 import { total } from '../analysis/statistics.ts';
 import { inOneLine } from '../errors.ts';
 import type { Verdict } from '../result/result.ts';
@@ -82,10 +82,7 @@ const betweenWords = / (?!%)/;
 /** After a comma outside of brackets, and before a bracket. */
 const betweenClauses = /(?<=,) (?![^[(]*[\])])| (?=\()/;
 
-/**
- * Breaks printable lines at spaces, or where `between` says; what is longer than a line (paths) stays whole. Names may have characters
- * that control the terminal: they become blanks.
- */
+/** Breaks lines at spaces, or where `between` says; longer words (paths) stay whole. Characters that control the terminal become blanks. */
 export function wrapLines(
   lines: readonly string[],
   width: number,
@@ -133,7 +130,7 @@ interface Measured extends Heading {
   width: number;
 }
 
-/** Columns that do not fit go into further tables below, which repeat the first column. */
+/** Columns that do not fit go into further tables, with the first column again. */
 export function terminalTable(
   { columns, rows }: Table,
   { width, colour }: TerminalOptions,

@@ -39,7 +39,7 @@ export interface TerminalReportOptions extends TerminalOptions {
   verbose?: boolean;
 }
 
-/** The tables, the verdicts, warnings and circumstances, and the last lines `ends`. */
+/** Tables, verdicts, warnings and circumstances; then `ends`. */
 export function terminalReport(
   result: Result,
   ends: readonly string[],
@@ -64,7 +64,7 @@ export function terminalReport(
   return [...lines, ...wrapLines(sentences, width)];
 }
 
-/** An article's footnotes explain its figures; other footnotes name further differences. */
+/** An article's footnotes explain its figures; others name further differences. */
 function terminalFootnotes(result: Result, verbose: boolean): string[] {
   if (verbose) return footnoteLines(result);
   return isOfArticle(result) ? [] : result.footnotes;
@@ -96,7 +96,7 @@ export function isMarkdownReport(text: string): boolean {
   return isOne && text.startsWith('**') && text.endsWith('</details>\n');
 }
 
-/** Paths are left out: redirections, and users' configs go by their files' names, or else by their variants'. */
+/** Leaves out paths: users' configs go by file names, or else by variants. */
 export function markdownReport(result: Result): string {
   const [measured = ''] = headingLines(resultHeading(result));
   const article = articleParts(result);
@@ -149,7 +149,7 @@ function detailLines(parts: readonly Part[]): string[] {
   ]);
 }
 
-/** The paths of users' configs, the longest first, each with the name that replaces it. */
+/** The longest path first, with the name that replaces it. */
 function configNames({ variants }: Result): (readonly [file: string, name: string])[] {
   const named = variants.flatMap(({ name, server }) =>
     (server?.config.filter(isAbsolute) ?? []).map((file) => [file, name] as const),
@@ -186,13 +186,13 @@ export function markdownParagraphs(lines: readonly string[]): string[] {
   return lines.flatMap((line) => [escape(line), '']);
 }
 
-/** Escapes text that may be a stranger's: it makes no markup, link or mention. Underscores inside words may stay. */
+/** Escapes what may be a stranger's: no markup, link or mention. Underscores inside words may stay. */
 function escape(text: string): string {
   const marked = text.replaceAll(
     /[\\|*<&`~]|(?<![\p{L}\p{N}])_|_(?![\p{L}\p{N}])|(?<=\])[[(]/gu,
     '\\$&',
   );
-  // GitHub links names and addresses after Markdown is done: an empty character parts them, before "://" to stay out of the host.
+  // GitHub links names and addresses after Markdown: an empty character parts them, before "://" to stay out of the host.
   return marked.replaceAll(/(?<!\w)@(?=\w)|#(?=\d)|\bwww(?=\.)|[a-z](?=:\/\/)/gi, '$&\u200b');
 }
 
@@ -262,7 +262,7 @@ function columnsOf(metric: ServerMetric): Record<string, (row: Row) => Value> {
   };
 }
 
-/** By its first columns, since another version may have more; all rows are of one run. */
+/** Looks at the first columns, as other versions may have more; all rows are of one run. */
 export function isCsvReport(text: string): boolean {
   if (!text.startsWith(`${Object.keys(columns).slice(0, 3).join(',')},`)) return false;
   const [titles = [], ...rows] = text.split('\r\n').map(cellsOf);
@@ -276,7 +276,7 @@ export function isCsvReport(text: string): boolean {
 const cellsOf = (line: string): string[] =>
   [...line.matchAll(/(?:^|,)("(?:[^"]|"")*"|[^,]*)/g)].map(([, cell = '']) => cell);
 
-/** A row per variant that ran, each ended by CRLF; unknown figures are empty cells. */
+/** Rows end with CRLF; unknown figures are empty. */
 export function csvReport(result: Result): string {
   const lines: Value[][] = [Object.keys(columns)];
   for (const variant of result.variants) {

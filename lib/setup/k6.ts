@@ -1,4 +1,4 @@
-// Builds k6 with the module of xk6-loadgen/, and delaylink beside it. Builds are kept under a hash of their sources.
+// Builds k6 with xk6-loadgen/, and delaylink. Builds are kept by a hash of their sources.
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import {
@@ -31,7 +31,7 @@ const buildBytes = 300e6;
 
 type Go = Awaited<ReturnType<typeof findGo>>;
 
-/** Go's environment: this module alone, with the flags that are in a build's hash alone, and no download of another Go. */
+/** Go's environment: this module and hashed flags alone, and no download of another Go. */
 export function goEnvironment(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   const own = {
     ...env,
@@ -74,10 +74,7 @@ export async function findGo(machine: Machine) {
   );
 }
 
-/**
- * Go keeps files in HOME, which with `sudo -E` is the caller's: they are theirs too, else they could not build any more.
- * @param caches of Go that it may have written to, beside its settings
- */
+/** With `sudo -E` HOME is the caller's, who needs Go's files there. @param caches that Go may have written to, beside its settings */
 async function leaveGosFilesToCaller({ env }: Machine, caches: readonly string[]): Promise<void> {
   const { HOME = '' } = env;
   const caller = existsSync(HOME) ? callerOwning(HOME) : undefined;
@@ -93,7 +90,7 @@ async function leaveGosFilesToCaller({ env }: Machine, caches: readonly string[]
   }
 }
 
-/** SHA-256, in hexadecimal digits, of all that k6 is built from, after the text `first`. */
+/** SHA-256 in hexadecimal of `first` and all that k6 is built from. */
 export async function hashOfSources(folder: string, first = ''): Promise<string> {
   const hash = createHash('sha256').update(first);
   for (const file of await filesBelow(folder)) {
@@ -126,7 +123,7 @@ const programsBeside = (k6: string): string[] => [k6, join(dirname(k6), 'delayli
 /** File in such a package with the hash of its k6's sources. */
 export const sourcesFile = 'sources.sha256';
 
-/** The k6 of a package, if nobody else may change it, and it is of these sources and whole. Prints why a package is of no use. */
+/** A package's k6, if nobody else may change it, and it is whole and of these sources. Prints why not. */
 async function packagedK6(machine: Machine): Promise<string | undefined> {
   const name = k6Package(process.arch);
   const path = machine.packageFolders
@@ -147,7 +144,7 @@ async function packagedK6(machine: Machine): Promise<string | undefined> {
   return undefined;
 }
 
-/** Word size, byte order and processor of a program, as its ELF header has them; '' for all else. */
+/** Word size, byte order and processor of an ELF header; '' for all else. */
 async function programKind(path: string): Promise<string> {
   const file = await open(path).catch(() => undefined);
   if (file === undefined) return '';
@@ -165,7 +162,7 @@ const sizesFile = 'sizes.json';
 /** Builds k6. @param moved see watchPackages */
 export type Build = (signal: AbortSignal, moved: (share: number) => void) => Promise<void>;
 
-/** Returns the path of k6, and a function to build it if it is missing. Throws UserError without Go, and if nothing may be built. */
+/** Returns the path, and a function that builds a missing k6. Throws UserError without Go, and if nothing may be built. */
 export async function lookForK6(machine: Machine): Promise<{ path: string; build?: Build }> {
   const packaged = await packagedK6(machine);
   if (packaged !== undefined) return { path: packaged };
@@ -187,7 +184,7 @@ export async function lookForK6(machine: Machine): Promise<{ path: string; build
   return { path };
 }
 
-/** The path of the Go to compile with. Throws UserError if there is none, or if others may put compiled code into its caches. */
+/** Throws UserError without Go, or if others may put compiled code into its caches. */
 export async function goCompiler(machine: Machine): Promise<string> {
   const go = await findGo(machine);
   requireOwnCaches(go);
@@ -200,7 +197,7 @@ const requireOwnCaches = ({ caches }: Go): void =>
     whoMayPut(join(cache, 'file')),
   );
 
-/** Throws UserError if other users may change what is run or built from. @param what it is. @param variables that name other folders */
+/** Throws UserError if others may change it. @param variables that name other folders */
 function requireOwn(
   paths: readonly string[],
   what: string,
@@ -246,7 +243,7 @@ export async function writeSizes(programs: string): Promise<void> {
   await writeFile(join(programs, sizesFile), `${JSON.stringify(sizes)}\n`, { flush: true });
 }
 
-/** Without paths of this machine, and without symbols, which are a third of the size: Go names functions without them. */
+/** No paths of this machine, and no symbols, a third of the size: Go names functions without. */
 export const buildFlags: readonly string[] = ['-trimpath', '-buildvcs=false', '-ldflags=-s -w'];
 
 /** Packages that a load or a script passes through. */
@@ -272,9 +269,8 @@ const notOptimised = [
 ];
 
 /**
- * Flags for a build that somebody waits for: nothing is made for debuggers, which the linker would remove, and the optimiser looks only
- * at packages that need it. The program is a ninth larger, so that a release, which is sent to others, is built without them. Of the
- * patterns that match a package, Go takes the last one.
+ * For a build that somebody waits for: nothing for debuggers, and the optimiser looks only at packages that need it. As it is a ninth
+ * larger, releases are built without these flags. Go takes the last pattern that matches.
  */
 export const quickFlags: readonly string[] = [
   ...buildFlags,
@@ -286,7 +282,7 @@ export const quickFlags: readonly string[] = [
 /** k6 with its modules: `go list -deps ./cmd/... | wc -l`. */
 const packages = 820;
 
-/** Returns a function that is given Go's words, and calls `moved` with the share of packages that Go has begun to compile, 0 to 1, in steps of 5 %. */
+/** Takes Go's words; `moved` gets the share of packages begun, 0 to 1, in steps of 5 %. */
 function watchPackages(moved: (share: number) => void): (text: string) => void {
   let [seen, told] = [0, 0];
   return (text) => {
@@ -300,11 +296,8 @@ function watchPackages(moved: (share: number) => void): (text: string) => void {
 const packageLine = /^[\w./~-]+$/;
 
 /**
- * Builds k6 and delaylink into a folder.
- * @param what Go's path, the folders of the sources and of the programs, and Go's flags
- * @param env as goEnvironment
- * @param moved see watchPackages
- * @returns Go's words if it fails
+ * @param what Go, folders of sources and programs, flags @param env as goEnvironment @param moved see watchPackages @returns Go's words if
+ * it fails
  */
 export async function compileK6(
   what: { go: string; sources: string; programs: string; flags: readonly string[] },
@@ -316,7 +309,7 @@ export async function compileK6(
     command: what.go,
     args: ['build', '-v', ...what.flags, '-o', `${what.programs}/`, './cmd/...'],
     cwd: what.sources,
-    // Compilers live for seconds and have memory: fewer collections save a sixth of the time.
+    // Compilers are short-lived: fewer collections save a sixth of the time.
     env: { ...env, GOGC: '400' },
     said: watchPackages(moved),
     ...present({ signal }),
@@ -324,7 +317,7 @@ export async function compileK6(
   return built.code === 0 ? undefined : cause(built.stderr);
 }
 
-/** Builds k6 and delaylink. Another process waits and uses the result. @throws UserError with Go's last line */
+/** Another process waits and uses the result. @throws UserError with Go's last line */
 function build(
   machine: Machine,
   go: Go,

@@ -11,7 +11,7 @@ export type Machine = ReturnType<typeof thisMachine>;
 /** "no" forbids installing packages. */
 export const installVariable = 'BAKEOFF_INSTALL';
 
-/** This machine. Throws UserError (exit code 2) for a variable that says neither yes nor no. */
+/** Throws UserError (exit code 2) for a variable that is neither yes nor no. */
 export function thisMachine() {
   return {
     env: process.env,
@@ -38,17 +38,14 @@ function mayInstall(value: string | undefined): boolean {
 
 let leftOut: readonly string[] = [];
 
-/** Of ld.so(8): folders and libraries, with the signs between them. A library's name alone is looked for in the system's folders. */
+/** ld.so(8)'s folders and libraries, with the signs between. A bare library name is looked for in the system's folders. */
 const libraryVariables = [
   { name: 'LD_LIBRARY_PATH', separators: /[:;]/, isPath: (entry: string) => entry !== '' },
   { name: 'LD_PRELOAD', separators: /[: ]/, isPath: (entry: string) => entry.includes('/') },
   { name: 'LD_AUDIT', separators: /:/, isPath: (entry: string) => entry.includes('/') },
 ];
 
-/**
- * Makes relative entries absolute: children start in other folders, and an empty one is the folder of a child. Root's has none that others
- * may change.
- */
+/** Makes entries absolute: children start elsewhere, and an empty one is their folder. Root's leave out what others may change. */
 function useSafeLibraries(): void {
   const isRoot = process.geteuid?.() === 0;
   for (const { name, separators, isPath } of libraryVariables) {
@@ -62,7 +59,7 @@ function useSafeLibraries(): void {
   }
 }
 
-/** Takes the folders out of this process's PATH that other users may change. Its children get the rest. */
+/** Takes folders that others may change out of PATH, also for children. */
 export function useSafePath(): void {
   useSafeLibraries();
   const folders = foldersOf(process.env['PATH']);
@@ -71,7 +68,7 @@ export function useSafePath(): void {
   process.env['PATH'] = folders.kept.join(':') || systemPath;
 }
 
-/** Says which program is not used because others may change it, in words after "is missing"; '' if there is none. */
+/** After "is missing": a program that others may change is not used; '' if there is none. */
 export async function leftOutOfPath(command: string): Promise<string> {
   for (const folder of [...leftOut, ...foldersOf(process.env['PATH']).kept]) {
     const path = join(folder, command);
@@ -94,7 +91,7 @@ export async function isExecutableFile(path: string): Promise<boolean> {
 const searchPath = ({ env, extraFolders }: Machine): string =>
   [env.PATH ?? '', ...extraFolders].join(':');
 
-/** Absolute paths of all executables of that name, in search order; none that others may change, as foldersOf and mayRun say. */
+/** In search order; none that others may change (foldersOf, mayRun). */
 export async function findAll(command: string, machine: Machine): Promise<string[]> {
   const folders = foldersOf(searchPath(machine)).kept;
   const paths = [...new Set(folders)].map((folder) => join(folder, command));
@@ -106,7 +103,7 @@ export async function find(command: string, machine: Machine): Promise<string | 
   return (await findAll(command, machine))[0];
 }
 
-/** Compares versions by their numbers: "go1.26.8" or "2.3.0-DEV" with "1.25.0". Text without a number is the oldest. */
+/** Compares numbers: "go1.26.8" or "2.3.0-DEV" with "1.25.0". Text without any is the oldest. */
 export function atLeast(version: string, needed: string): boolean {
   const have = numbers(version);
   const firstDifference =
@@ -138,7 +135,7 @@ interface RunningStep {
   startedAt: number;
 }
 
-/** Steps side by side: on a terminal a live line each, in a pipe a line at each start and end. */
+/** Steps side by side: live lines on a terminal, lines at start and end in a pipe. */
 export class Progress {
   readonly #stream: ProgressStream;
   readonly #running = new Set<RunningStep>();

@@ -12,17 +12,14 @@ export const projectRoot = resolve(fileURLToPath(new URL('../../', import.meta.u
 /** As a dependency, this folder may be read-only, and the next `npm ci` empties it. */
 export const isInstalled = basename(dirname(projectRoot)) === 'node_modules';
 
-/**
- * Keeps the k6 binary, InfluxDB's data and the certificate. BAKEOFF_HOME moves it. The projects of a user share that of an installed
- * package.
- */
+/** Keeps k6, InfluxDB's data and the certificate. BAKEOFF_HOME moves it. An installed package's is all projects' of the user. */
 export const bakeoffFolder = process.env.BAKEOFF_HOME
   ? fromCallersFolder(process.env.BAKEOFF_HOME)
   : usualFolder();
 
 /**
- * Closes new files to changes by others. Root's programs get bakeoff's folder as HOME if others may put files into root's, as settings of
- * docker and kubectl name programs that these run. Throws UserError if bakeoff's folder could get a program of others too.
+ * Closes new files to others. Root's programs get bakeoff's folder as HOME if others may put files into root's: settings of docker and
+ * kubectl name programs. Throws UserError if bakeoff's folder could get others' programs too.
  */
 export function requireOwnHome(): void {
   process.umask(userUmask | 0o022);
@@ -41,15 +38,15 @@ function usualFolder(): string {
   return resolve(process.env.XDG_DATA_HOME || resolve(homedir(), '.local/share'), 'bakeoff');
 }
 
-/** Makes a user's path absolute. In a checkout, `npm run` names the user's folder in INIT_CWD. */
+/** In a checkout, `npm run` has the user's folder in INIT_CWD. */
 export function fromCallersFolder(path: string): string {
   const folder = process.cwd();
   return resolve(folder === projectRoot ? (process.env.INIT_CWD ?? folder) : folder, path);
 }
 
-/** A command as the user types it: `npm run scenario --`, or `npx server-bakeoff scenario` with the installed package. */
+/** As typed: `npm run scenario --`, or `npx server-bakeoff scenario` with the installed package. */
 export function typed(command: string): string {
-  // The package's name: where it is not installed, npx would fetch another's package called bakeoff.
+  // The package's name: else npx would fetch another's package called bakeoff.
   return ['bakeoff', 'server-bakeoff'].includes(basename(process.argv[1] ?? ''))
     ? `npx server-bakeoff ${command}`
     : `npm run ${command} --`;

@@ -1,4 +1,4 @@
-// The plots of a page as data, for its script. No imports: the script is compiled for browsers alone.
+// Plots as data. No imports: the script is compiled for browsers alone.
 
 /** Shares of the answers in percent, in groups. `label` is the share as text. */
 export interface Bars {
@@ -22,7 +22,7 @@ interface Point {
   y: number;
 }
 
-/** Marks and lines in the colours of their names; what has none of `names` is grey. */
+/** Names have colours; what is in none of `names` is grey. */
 export interface Lines {
   kind: 'lines';
   x: Axis;

@@ -30,7 +30,7 @@ import {
   partHtml,
 } from './page.ts';
 
-/** Writes report.html into the run's folder and returns its path. Throws the file system's error. */
+/** Returns the path. Throws the file system's error. */
 export async function writeHtmlReport(folder: string, result: Result): Promise<string> {
   const file = join(folder, 'report.html');
   const { text, mode } = await runPage(folder, result);
@@ -38,14 +38,14 @@ export async function writeHtmlReport(folder: string, result: Result): Promise<s
   return file;
 }
 
-/** The page of a run, and its file mode: 0600 if it shows users' own configs, else undefined. */
+/** The mode is 0600 if the page shows users' own configs, else undefined. */
 export async function runPage(folder: string, result: Result) {
   const configs = readConfigs(folder, result);
   const text = await htmlReport(result, configs, folder);
   return { text, mode: hasOwnConfigs(result, configs) ? 0o600 : undefined };
 }
 
-/** The whole page. @param folder of the run; undefined: its files are not there */
+/** @param folder undefined: the run's files are not there */
 export async function htmlReport(
   result: Result,
   configs: readonly KeptConfig[],
@@ -56,7 +56,7 @@ export async function htmlReport(
   );
   const figures = figuresOf(result);
   const notes = listHtml(noteLines(result), 'footnotes');
-  // An article's notes explain its figures; other notes name further differences.
+  // An article's notes explain its figures; others name further differences.
   const isOwn = result.variants.every(({ published }) => published === null);
   const redirected = redirectedLines(result);
   const redirections = html`<details><summary>Paths and ports that are not as the configs say</summary>${listHtml(redirected, 'footnotes')}</details>`;

@@ -1,4 +1,4 @@
-// Warnings below the table, derived from the figures, each with a next step.
+// Warnings below the table, each with a next step.
 import {
   lateReads,
   lateSends,
@@ -76,7 +76,7 @@ export function warningsOf(
   return texts.filter((text) => text !== false);
 }
 
-/** On variants that were run without their baseline, and without another variant to be compared with. */
+/** Variants that were run without their baseline, and are compared with no other. */
 function aloneWarnings(
   measured: readonly MeasuredVariant[],
   comparisons: readonly Comparison[],
@@ -145,7 +145,7 @@ interface VariantWarning {
   text: string;
 }
 
-/** Each text once, after all its names. @param all how many variants there are */
+/** Each text once, after its names. @param all how many variants there are */
 function merged(warnings: readonly VariantWarning[], all: number): string[] {
   return [...groupedBy(warnings, ({ text }) => text)].map(([text, same]) => {
     const names = new Set(allNames(same));
@@ -193,7 +193,7 @@ function variantWarnings(variant: VariantResult): VariantWarning[] {
   return texts.flatMap((text) => (text === false ? [] : { name, text }));
 }
 
-/** Why no TLS session was resumed, although the load asks for it; false if some were, or if unknown. */
+/** Why no TLS session was resumed as asked; false if some were, or if unknown. */
 function whyNotResumed(variant: VariantResult): string | false {
   const resumed = perRequestOf(variant, 'resumed');
   if (!variant.load.tls?.resume || resumed.length === 0 || resumed.some((count) => count > 0))
@@ -248,7 +248,7 @@ function warmedWarning(variants: readonly VariantResult[]): string | false {
   return `${names} still got faster under load: ${took}${rose} (--warmup 0 measures ${isOne ? 'it' : 'them'} cold)`;
 }
 
-/** The usual length and gain of the variant's warm-ups; undefined if they were short and gained little. */
+/** Usual length and gain of warm-ups; undefined if short and with little gain. */
 function warmUpOf({ name, rounds }: VariantResult) {
   const phases = phasesIn(rounds);
   const ends = phases.flatMap(({ continuous }) => continuous ?? []);
@@ -302,7 +302,7 @@ const tlsParts = [
   ['keyExchange', 'key exchange'],
 ] as const;
 
-/** Variants, comparisons, noise floor and warnings, as the result has them. Takes what figuresOfRun takes. */
+/** What a result has of a run, by figuresOfRun. */
 export function summarise(
   facts: RunFacts,
   measured: readonly MeasuredVariant[],

@@ -1,4 +1,4 @@
-// Warnings on other programs and the hypervisor, which used the cores of a run, and on servers that pause.
+// Warnings on others' use of the cores, and on servers that pause.
 import {
   limit,
   noiseOf,
@@ -26,15 +26,15 @@ interface VariantRound {
   name: string;
   round: number;
   noise: RoundNoise;
-  /** The server was below its limit, so that it may have waited for the generator. */
+  /** Below its limit it may have waited for the generator. */
   hadTime: boolean;
   /** The load sets requests/s. */
   atRate: boolean;
 }
 
 /**
- * A side that was disturbed more than another has no verdict (oneSided). So once all verdicts are there only the generator's cores
- * count: a program there makes requests/s less, and latency more, than they are without it.
+ * A side that was disturbed more has no verdict (oneSided): with all verdicts, only the generator's cores count, where others make
+ * requests/s less and latency more.
  */
 export function noiseWarnings(
   facts: RunFacts,
@@ -44,9 +44,9 @@ export function noiseWarnings(
   const cores = { server: facts.serverCores, generator: facts.generatorCores };
   const all = variantRounds(measured, cores);
   const unsettled = isSettled(measured, comparisons) ? [] : all;
-  // On shared cores the generator is one of the server's others, and others' time is missing on both sides.
+  // On shared cores the generator is among the others, whose time is missing on both sides.
   const apart = (rounds: readonly VariantRound[]) => (facts.sharedCores ? [] : rounds);
-  /** "12 % of the server's cores in every round"; undefined if no round has at least that share. */
+  /** "12 % of the server's cores in every round"; undefined if every round has less. */
   const highest = (
     rounds: readonly VariantRound[],
     side: 'server' | 'generator',
@@ -81,7 +81,7 @@ export function noiseWarnings(
       `others used up to ${besideGenerator}, when ${waiting} had time left: ${slower}latency is overstated: end what else runs on this machine and run again`,
     );
   }
-  // The backend is part of the measurement, even if it shares the server's cores.
+  // The backend is part of the measurement, even on the server's cores.
   const backend = highest(all, 'server', othersMatter, ({ noise }) => noise.upstreamShare ?? 0);
   if (backend !== undefined)
     warnings.push(
@@ -129,7 +129,7 @@ function isSettled(
   );
 }
 
-/** The share of the generator's cores that others used while the server may have waited for it. */
+/** Others' share of the generator's cores while the server may have waited for it. */
 function keptWaiting({ noise, hadTime }: VariantRound): number {
   return hadTime ? noise.generatorOthersShare : 0;
 }
@@ -148,12 +148,12 @@ function othersText(share: string, rounds: readonly VariantRound[], facts: RunFa
 const numbersOf = (rounds: readonly VariantRound[]): number[] =>
   [...new Set(rounds.map(({ round }) => round))].sort((a, b) => a - b);
 
-/** Requests that wait for an answer are no pause: a pause is this much longer than most answers take. */
+/** A pause takes this much longer than most answers, as waiting requests are none. */
 const pauseFactor = 10;
-/** The part of a round that a pause more or less changes is smaller by the factor by which rounds are longer. */
+/** Longer rounds make a pause matter less by the same factor. */
 const longer = 10;
 
-/** A sentence on the servers that paused in most rounds, with the next step; none if none did. */
+/** Says which servers paused in most rounds, and the next step. */
 export function pauseTexts(
   variants: readonly VariantResult[],
   comparisons: readonly Comparison[],

@@ -29,10 +29,7 @@ export const warning = {
     `${variant}: under load the bodies had another length on average than when the server was started: part of what is seen is theirs`,
 } as const;
 
-/**
- * Returns a sentence on each round that failed, with the requests/s that differed most from those of the rounds that count.
- * @param attempts rounds begun
- */
+/** A sentence per failed round, with the requests/s that differed most from rounds that count. @param attempts rounds begun */
 export function droppedTexts(
   dropped: readonly DroppedRound[],
   variants: readonly VariantResult[],

@@ -11,12 +11,12 @@ const limitStatuses = ['429', '503'];
 /** A line of nginx's config, as its adoption says it. */
 const limitLine = /^(limit_(req|conn)\b.* at .*): may turn away/;
 
-/** A change to the command of an Apache, whatever its program is called: lib/servers/own/other-servers.ts makes it. */
+/** lib/servers/own/other-servers.ts changes an Apache's command so, whatever its name. */
 const apachesChange = /^PidFile → /;
 
 type Failing = Pick<VariantResult, 'server' | 'rounds'>;
 
-/** Why most of a variant's failed requests failed, and what to do, to follow a count of them; '' if that is unknown. */
+/** Why most requests failed, and what to do, after a count of them; '' if unknown. */
 export function failureCause({ server, rounds }: Failing): string {
   const phases = phasesIn(rounds);
   const failed = total(phases, (phase) => phase.requests - succeeded(phase));
@@ -59,7 +59,7 @@ function limitCause(
   return `${who} turned them away: take ${them} out of a copy of the config, or load ${less}`;
 }
 
-/** Most of the requests per second that succeeded, in one digit; undefined below 2. */
+/** Requests per second that succeeded at most, in one digit; undefined below 2. */
 function rateWithin(phases: readonly Phase[]): number | undefined {
   const seconds = total(phases, (phase) => phase.seconds);
   const rate = (0.8 * total(phases, succeeded)) / seconds;
@@ -77,7 +77,7 @@ const times = ({ count }: Overflows): string => (count === 1 ? 'once' : `${whole
 const whose = ({ backlog }: Overflows): string =>
   backlog === undefined ? ", or another side's," : ` (for ${whole(backlog)})`;
 
-/** A sentence on the accept queues that overflowed, with the next step; none if none did. */
+/** Says which accept queues overflowed, and the next step. */
 export function overflowTexts(all: readonly Overflows[]): string[] {
   const overflowed = all.filter(({ count }) => count > 0);
   if (overflowed.length === 0) return [];
@@ -98,7 +98,7 @@ const causes: Readonly<Record<Limit, string>> = {
     'neither side was at its limit (run again on a quieter machine, or with more connections)',
 };
 
-/** Whether all connections may have been busy at once: by Little's law, with its longest latency and a burst of ten times its rate. */
+/** By Little's law, with the longest latency and a burst of ten times its rate. */
 function mayLackConnections({ load, rps, latencyMs }: VariantResult): boolean {
   if (rps === null || latencyMs === null) return false;
   const busy = (10 * rps.median * latencyMs.max) / 1000;
