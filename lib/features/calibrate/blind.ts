@@ -1,4 +1,4 @@
-// The blind test: verdicts on pairs whose key is opened only afterwards; while something happens to them, where that is asked for.
+// The blind test: verdicts on pairs whose key is opened afterwards, with disturbances if asked for.
 import { access, constants, writeFile } from 'node:fs/promises';
 import os from 'node:os';
 import { join } from 'node:path';
@@ -45,8 +45,8 @@ interface BlindFile extends Kept<PairRun> {
 }
 
 /**
- * Runs the pairs, keeps each outcome, opens the key and prints the score. Returns the exit code: 3 if the score is beyond its
- * bounds. @throws UserError for a seed that was used before; Interrupted: what was done is kept
+ * Runs the pairs, opens the key and prints the score. Returns 3 if it is beyond its bounds. @throws UserError for a seed that was used
+ * before; Interrupted, with what was done kept
  */
 export async function blindTest(options: BlindOptions): Promise<0 | 3> {
   const { count, seed, isDisturbed, isResumed, folder } = options;
@@ -81,10 +81,7 @@ function lineOf({ verdict, ratio, seconds, lost = 0 }: PairRun): string {
 
 const dropCaches = '/proc/sys/vm/drop_caches';
 
-/**
- * The pairs that have a run, which root may have made, and those whose disturbance can happen here.
- * @param file the kernel's, which drops caches when it is written
- */
+/** Pairs with a run, perhaps root's, or whose disturbance can happen here. @param file drops the kernel's caches when written */
 export async function possiblePairs(
   pairs: readonly KnownPair[],
   runs: readonly Pick<PairRun, 'number'>[],

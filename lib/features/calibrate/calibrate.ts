@@ -1,4 +1,4 @@
-// The command calibrate: what bakeoff and other generators say of servers whose figures are known by arithmetic.
+// The command calibrate: what bakeoff and other generators say of servers with known figures.
 import { join, relative } from 'node:path';
 import { inOneLine, UserError } from '../../errors.ts';
 import { duration, enumeration, whole } from '../../format.ts';
@@ -31,10 +31,7 @@ export interface CalibrateOptions {
 
 /** Exit code where bakeoff is beyond its bounds. */
 const beyondBounds = 3;
-/**
- * Measures, prints and writes. Returns the exit code. @throws UserError, Interrupted: what was measured by then is written and
- * printed
- */
+/** Returns the exit code. @throws UserError, Interrupted, after printing and writing what was measured */
 export async function figuresTable(options: CalibrateOptions): Promise<0 | 3> {
   const servers = await startable(chosenServers(options));
   requirePeerNames(options.peers ?? []);

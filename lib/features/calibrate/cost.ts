@@ -1,4 +1,4 @@
-// The generator's CPU time per request: the engine beside the generators that people know, on the same server and load.
+// The CPU time per request of the engine and other generators, on the same server and load.
 import { join, relative } from 'node:path';
 import { median, ratioInterval } from '../../analysis/statistics.ts';
 import { inOneLine, UserError } from '../../errors.ts';
@@ -62,7 +62,7 @@ const engine = loadgenWith('bakeoff');
 /** Where the generator runs: on its own core, or on the server's. */
 const places = ['own', "the server's"] as const;
 
-/** What the rounds of a load had of one generator; those of the same number are compared. */
+/** A generator's rounds of a load; those of the same number are compared. */
 export interface CostRow {
   load: string;
   core: (typeof places)[number];
@@ -71,10 +71,9 @@ export interface CostRow {
 }
 
 /**
- * Measures each load, prints the table, and writes cost.md and cost.json. Returns the exit code. @param options isQuick: shorter, and
- * with wider intervals; only: loads whose names begin so
- * @throws UserError for a generator that fails, makes errors or negotiates another TLS; Interrupted. The loads before are printed
- * and written
+ * Prints the table, and writes cost.md and cost.json. Returns the exit code. @param options isQuick: shorter, with wider intervals; only:
+ * loads whose names begin so @throws UserError for a generator that fails, makes errors or negotiates another TLS; Interrupted, after
+ * writing the loads before
  */
 export async function costTable(options: CalibrateOptions): Promise<0> {
   const { isQuick, only, peers, folder, command } = options;
@@ -112,7 +111,7 @@ export async function costTable(options: CalibrateOptions): Promise<0> {
   }
 }
 
-/** Starts the server, and has all generators load it in each round, from their own core and then from the server's. */
+/** Each round has all generators on their own core, and then on the server's. */
 async function addRows(
   lab: Lab,
   { name, load, front }: CostLoad,
@@ -156,7 +155,7 @@ async function addRows(
   }
 }
 
-/** @throws UserError unless all that report it negotiated the same: h2load falls back to HTTP/1.1 without a word */
+/** @throws UserError unless all negotiated the same: h2load falls back to HTTP/1.1 silently */
 export function requireSameTls(rows: readonly CostRow[]): void {
   const seen = new Map<string, string>();
   for (const { generator, samples } of rows)
@@ -167,7 +166,7 @@ export function requireSameTls(rows: readonly CostRow[]): void {
     );
 }
 
-/** Medians of each generator, and what the engine has by them: the geometric mean over the rounds with its 95 % interval. */
+/** Medians, and the engine's ratios: geometric means over the rounds with 95 % intervals. */
 export function tableOfCosts(rows: readonly CostRow[]): Table {
   const byEngine = (row: CostRow, figure: (sample: Sample) => number): string => {
     const ours = rows.find(

@@ -1,4 +1,4 @@
-// The effect of one line of a config, beside other generators: each loads the same two servers, and their effects are compared.
+// One line of a config, and its effect by each of several generators.
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { geometricMean, ratioInterval, type RatioInterval } from '../../analysis/statistics.ts';
@@ -29,7 +29,7 @@ import { loadgenWith } from './peers.ts';
 import { closedLoad, knownPage } from './servers.ts';
 import { allNames } from '../../present.ts';
 
-/** Layers of nginx's config below the one that is named. Reconnects would be a matter of each generator's own. */
+/** Reconnects would be each generator's own matter. */
 const base = ['base', 'workers', 'keepalive-unlimited'];
 const layersBelow = {
   'open-file-cache': base,
@@ -55,8 +55,8 @@ const sides = ['without', 'with'] as const;
 type Side = (typeof sides)[number];
 
 /**
- * Generators share the server's core. On a core of their own they would sleep between answers, each in its own rhythm, and the server
- * would have to wake them. The engine also loads from its own core as in a run, where it polls instead of sleeping.
+ * Generators share the server's core: on their own they would sleep between answers, each in its rhythm, and the server would have to wake
+ * them. The engine polls there, as in a run.
  */
 const onOwnCore = loadgenWith('bakeoff, own core', { spin: true });
 const ours = [loadgenWith('bakeoff'), onOwnCore] as const;
@@ -92,9 +92,8 @@ interface EffectFile extends Kept<EffectRun> {
 }
 
 /**
- * Measures the pairs, keeps each, and prints and writes the table. Returns the exit code.
- * @throws UserError, with exit code 2 for a generator that cannot make the load or is not installed; Interrupted: what was done is
- * kept
+ * Keeps each pair, prints and writes the table. Returns the exit code. @throws UserError, with exit code 2 for a generator that is not
+ * installed or cannot make the load; Interrupted, with what was done kept
  */
 export async function effectTest(options: EffectOptions): Promise<0> {
   const { effect: name, peers: asked, pairs, seed, isResumed, folder } = options;
@@ -142,7 +141,7 @@ async function generatorsIn(
   return [...peers, ...ours.map((generator) => ({ generator, binary: k6, version }))];
 }
 
-/** Starts both servers anew, and has each generator load one after the other. Every other pair and generator begins with the same server. */
+/** Starts both servers anew, and has generators load one after the other, every other time in the same order. */
 async function pairRun(
   lab: Lab,
   generators: readonly Peer[],
@@ -195,10 +194,7 @@ function lineOf({ cpuMicros }: EffectRun): string {
     .join(', ');
 }
 
-/**
- * Returns the server's CPU time under each generator, and the effect that it saw by that of each other generator.
- * @param runs at least one, all with the same generators
- */
+/** CPU time under each generator, and its effect by that of each other. @param runs at least one, all with the same generators */
 export function effectTable(runs: readonly EffectRun[], peers: readonly string[]): Table {
   const names = [...peers, ...allNames(ours)];
   const valuesOf = (name: string, side: Side): number[] =>

@@ -30,7 +30,7 @@ interface Program {
   leastSeconds?: number;
 }
 
-/** wrk2 is built as `wrk`, and has to be called wrk2 in PATH. In its first 10 s it calibrates itself. */
+/** wrk2's build is `wrk`, but has to be wrk2 in PATH. It calibrates itself for 10 s. */
 const programs: readonly Program[] = [
   { generator: wrkPeer, makes: ['closed'] },
   { generator: wrk2Peer, makes: ['rate'], leastSeconds: 12 },
@@ -66,8 +66,8 @@ export function canLoad(
 }
 
 /**
- * The generators that PATH has; k6 is that of the run. @param asked only these; undefined: all that are there
- * @throws UserError, with exit code 2 for one that is not installed
+ * Those in PATH, and the run's k6. @param asked only these; undefined: all @throws UserError, with exit code 2 for one that is not
+ * installed
  */
 export async function findPeers(
   k6: string,

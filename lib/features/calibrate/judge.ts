@@ -1,4 +1,4 @@
-// Measured figures against what arithmetic says, as a table; bounds make it a check.
+// Measured figures against arithmetic, as a table; bounds make it a check.
 import { median } from '../../analysis/statistics.ts';
 import { percent, perSecond, scaledTime, short, whole } from '../../format.ts';
 import type { Environment } from '../../result/environment.ts';
@@ -131,7 +131,7 @@ function isOurs(place: string): boolean {
   return arrangements.some((arrangement) => arrangement === place);
 }
 
-/** Only bakeoff's figures have the mark ✗; another generator's deviation stands beside them. */
+/** Only bakeoff's have the mark ✗; others have their deviation. */
 function cellOf(figure: Figure, judgement: Judged | undefined, ours: boolean): string {
   if (judgement === undefined) return '';
   const { value, off, isBeyond } = judgement;
@@ -170,7 +170,7 @@ function errorsRow(testCase: Case): Row {
   };
 }
 
-/** All figures of all servers. @param peers names of the other generators, in the order of the columns */
+/** @param peers other generators, in the order of columns */
 export function tableOfCases(cases: readonly Case[], peers: readonly string[]): Table {
   const rows = cases.flatMap(rowsOf);
   const isFirst = (row: Row): boolean =>
@@ -185,8 +185,8 @@ export function tableOfCases(cases: readonly Case[], peers: readonly string[]): 
 }
 
 /**
- * A row per server and generator. bakeoff's has the truth and the farthest of its figures in any arrangement; those of the others have
- * how far they are off. Figures without a known truth are left out, but for the generator's CPU time per request.
+ * A row per server and generator: the truth and the farthest of bakeoff's figures, the others' deviations. Leaves out figures without a
+ * truth, but not the generator's CPU time.
  */
 export function tableOfDeviations(cases: readonly Case[], peers: readonly string[]): Table {
   const rows = cases.flatMap((testCase) => [
@@ -228,7 +228,7 @@ export function tableOfServers(cases: readonly Case[]): Table {
   ]);
 }
 
-/** Number of bakeoff's figures whose truth is known, and a line for each that is beyond its bounds. */
+/** Counts bakeoff's figures with a truth, and those beyond their bounds, a line each. */
 export function outcome(cases: readonly Case[]): { known: number; beyond: string[] } {
   let known = 0;
   const beyond: string[] = [];
@@ -250,7 +250,7 @@ export function outcome(cases: readonly Case[]): { known: number; beyond: string
   return { known, beyond };
 }
 
-/** Above this share of the server's core, other programs move the figures by more than their bounds. */
+/** From here others move figures beyond their bounds, as a share of the server's core. */
 const mostOfOthers = 0.03;
 
 /** Why the calibration does not count; nothing on a quiet machine. */

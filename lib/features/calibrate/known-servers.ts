@@ -1,4 +1,4 @@
-// Servers whose figures are known by arithmetic: what they do, the load on them, and what is true under continuous load.
+// Servers with figures by arithmetic: their work, load, and truth under continuous load.
 import { chanceMs, latencyMs, type PoissonQueue } from './queue.ts';
 import type { Arrivals, LoadProfile } from '../../scenario/model.ts';
 import { bodyBytes, closedLoad, loadAtRate, type KnownServer, type Truth } from './servers.ts';
@@ -30,17 +30,16 @@ const waitCpuMicros = 200;
 
 /** Requests/s of a pool at its limit. */
 const capacity = 1000;
-/** More than the longest queue below the capacity; above it, the queue grows in the server first. */
+/** Exceeds the longest queue below the capacity; above it, the queue grows in the server first. */
 const poolConnections = 300;
-/** At more, p99 has the pauses of a shared machine: the queue after a pause takes twenty times as long to drain. */
+/** Beyond, p99 has the machine's pauses, after which a queue drains twenty times as long. */
 const mostPercentForP99 = 90;
 /** Chance is the smaller, the longer the load is. */
 const poissonSeconds = 3;
 
 /**
- * Figures of a pool of workers that make 1,000 requests/s in all. Below that, evenly spaced requests never wait for each other, so
- * latency is the service time. Poisson arrivals do wait (M/D/c, see latencyMs). Above it, requests/s equal the capacity, and the
- * queue grows by the difference.
+ * Workers that make 1,000 requests/s in all. Below, even requests never wait, and latency is the service time; Poisson arrivals do wait
+ * (M/D/c, see latencyMs). Above, requests/s are the capacity, and the queue grows by the difference.
  */
 export function poolTruth(workers: number, percent: number, arrivals: Arrivals): Truth {
   const rate = (capacity * percent) / 100;
@@ -84,12 +83,12 @@ function pool(
   };
 }
 
-/** A server that is limited by the CPU time of its core: each request waits for those of all connections. */
+/** Limited by a core's CPU time: requests wait for those of all connections. */
 function busyTruth(cpuMicros: number, connections: number): Truth {
   return { rps: 1e6 / cpuMicros, p50Ms: (connections * cpuMicros) / 1000, cpuMicros };
 }
 
-/** One worker with a service time of 100 µs, and a stall that the requests of all connections have in their latency. */
+/** A worker of 100 µs, and a stall in the latency of all connections' requests. */
 const stalling = { serviceMicros: 100, connections: 100, cpuMicros: 50 } as const;
 function stallTruth(requestsBetween: number, stallMs: number): Truth {
   const { serviceMicros, connections, cpuMicros } = stalling;

@@ -54,7 +54,7 @@ export function calibrationCores(): Cores {
   return cores;
 }
 
-/** Gets the tools, builds the server, and does the work on pinned cores. @param stores whether whole runs store into an InfluxDB */
+/** Gets tools, builds the server, and works on pinned cores. @param stores whether runs store into an InfluxDB */
 export async function inLab<T>(
   cores: Cores,
   signal: AbortSignal,
@@ -104,8 +104,8 @@ export async function inLab<T>(
 }
 
 /**
- * Waits for all parts. If one fails, the signal that they are given ends the others, so that none works on in a folder that is gone.
- * @throws what the first that failed has thrown, or the signal's reason
+ * If a part fails, the signal ends the others, so that none works in a folder that is gone. @throws the first failure, or the signal's
+ * reason
  */
 export async function allOrNone<const Parts extends readonly Promise<unknown>[]>(
   signal: AbortSignal,
@@ -162,7 +162,7 @@ async function inContext<T>(
   }
 }
 
-/** Makes a run, like `npm run scenario`, without progress. @throws UserError, Interrupted */
+/** Runs like `npm run scenario`, without progress. @throws UserError, Interrupted */
 export function wholeRun(
   lab: Lab,
   scenario: Scenario,
@@ -182,7 +182,7 @@ export function wholeRun(
   });
 }
 
-/** The phases of all sides in a run of one round, by variant. @throws UserError, Interrupted */
+/** Phases of a run of one round, by variant. @throws UserError, Interrupted */
 export async function oneRound(
   lab: Lab,
   scenario: Scenario,

@@ -1,4 +1,4 @@
-// Measures the known servers: each alone, in turns of two and of eight, and by the generators that people know.
+// Measures the known servers alone, in turns of two and eight, and by other generators.
 import { join } from 'node:path';
 import { mergedLatency } from '../../analysis/latency.ts';
 import { responsesOf, roundRps, serverCpuSecondsPerResponse } from '../../analysis/phases.ts';
@@ -17,7 +17,7 @@ import { commandOf, frontOf, knownPage, type Figures, type KnownServer } from '.
 export interface Seen extends Figures {
   /** The generator's CPU time per response; null if unknown. */
   generatorMicros: number | null;
-  /** Requests/s × mean latency, as a share of the requests that the load keeps under way (Little's law: 1); null at a rate. */
+  /** Requests/s × mean latency per requests under way (Little's law: 1); null at a rate. */
   littleShare: number | null;
   errors: number;
   /** Share of the server's core that other programs used; null if unknown. */
@@ -52,7 +52,7 @@ export function groupsOfSides(
   return groups;
 }
 
-/** Starts a server with one worker. @param name of its folder @throws UserError, the signal's reason */
+/** @param name of its folder @throws UserError, the signal's reason */
 export function startIn(
   { binaries, scratch, cores, signal }: Lab,
   server: CommandServer | ConfiguredServer,
@@ -69,14 +69,10 @@ export function startIn(
   });
 }
 
-/** What a generator gets beyond its load: to start, and for the requests of an overloaded server. */
+/** A generator may take so much longer, to start and for an overloaded server. */
 const patienceSeconds = 30;
 
-/**
- * Loads the server's usual page by a generator.
- * @param sharesCore whether it has the server's core instead of its own
- * @throws UserError if that fails, the signal's reason
- */
+/** @param sharesCore it has the server's core instead of its own @throws UserError, the signal's reason */
 export function loadBy(
   { cores, signal }: Lab,
   { generator, binary }: Pick<Peer, 'generator' | 'binary'>,
@@ -102,7 +98,7 @@ export class Measuring {
     this.#lab = lab;
   }
 
-  /** Loads the servers in turns; one alone. Returns what was seen of each, in their order. @throws UserError, Interrupted */
+  /** Loads servers in turns, or one alone. Returns what each had, in order. @throws UserError, Interrupted */
   async turns(servers: readonly KnownServer[]): Promise<Seen[]> {
     const variants: Variant[] = [];
     for (const [place, known] of servers.entries())

@@ -69,7 +69,7 @@ export function placeText({
 
 const namesOf = ({ peers }: Calibration): string[] => allNames(peers);
 
-/** The page as Markdown, with one table; all figures, and how they are known, are on the HTML page. */
+/** Markdown with one table; the HTML page has all figures. */
 export function calibrationText(calibration: Calibration): string {
   return [
     `# ${title}`,

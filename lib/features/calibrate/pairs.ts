@@ -1,4 +1,4 @@
-// Pairs of servers whose ratio of requests/s is known, drawn by a seed, and the score of the verdicts on them.
+// Pairs with a known ratio of requests/s, drawn by a seed, and the score of verdicts.
 import { createHash } from 'node:crypto';
 import { total } from '../../analysis/statistics.ts';
 import { counts, percent, whole } from '../../format.ts';
@@ -72,7 +72,7 @@ export function drawPairs(count: number, seed: number, isDisturbed: boolean): Kn
   });
 }
 
-/** The SHA-256 of a key, and of what its truth rests on: printed before the first run, it holds both to what they were then. */
+/** The SHA-256 of a key and of what its truth rests on, printed before the first run. */
 export function sealOf(key: unknown): string {
   return createHash('sha256').update(JSON.stringify(key)).digest('hex');
 }
@@ -98,7 +98,7 @@ export interface Scored {
   misses: boolean;
 }
 
-/** Both verdicts against the truth. @param sameWithin what bakeoff calls the same, as a share */
+/** @param sameWithin what bakeoff calls the same */
 export function scoreOf(pair: KnownPair, pairRun: PairRun, sameWithin: number): Scored {
   const { ratio, rate, cpuRatio } = pair;
   const { verdict, byCpu, ci95 } = pairRun;
@@ -172,7 +172,7 @@ function tableOfGroups(title: string, groups: readonly Group[]): Table {
   ]);
 }
 
-/** The score by the size of the effect and by kind; disturbed runs also by what happened to them. */
+/** Scores by the effect's size and kind; disturbed runs also by disturbance. */
 export function scoreTables(scored: readonly Scored[]): Table[] {
   const tables = [
     tableOfGroups(
@@ -204,7 +204,7 @@ function chanceOfAtMost(times: number, runs: number, chance: number): number {
   return sum;
 }
 
-/** The chance with which something happens at most `times` in a share `is` of all tests. */
+/** The chance of at most `times` in a share `is` of all tests. */
 function chanceWhere(times: number, runs: number, is: number): number {
   let [low, high] = [0, 1];
   for (let step = 0; step < 50; step++) {
@@ -215,7 +215,7 @@ function chanceWhere(times: number, runs: number, is: number): number {
   return low;
 }
 
-/** The 95 % interval of the chance of what happened so many times (Clopper and Pearson 1934). */
+/** The 95 % interval of a chance (Clopper and Pearson 1934). */
 function chanceInterval(times: number, runs: number): readonly [number, number] {
   // Powers of a small remainder would be 0.
   if (2 * times > runs) {

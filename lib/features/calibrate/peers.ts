@@ -1,4 +1,4 @@
-// The load generators that people know, with the commands that a user would run, and the run of one.
+// Other load generators, with the commands that a user would type.
 import { join } from 'node:path';
 import { helper } from '../../../bin/trust.mjs';
 import { UserError } from '../../errors.ts';
@@ -202,10 +202,7 @@ export const ohaPeer: PeerGenerator<string> = {
 export interface GeneratorRun {
   binary: string;
   cpus: readonly number[];
-  /**
-   * Shared with the server. Then the generator runs under SCHED_BATCH like the load engine's threads, so that it does not preempt
-   * the server.
-   */
+  /** With the server: SCHED_BATCH, as of the engine's threads, keeps it from preempting the server. */
   sharesCore: boolean;
   /** It is ended after this time. */
   mostSeconds: number;
@@ -213,9 +210,8 @@ export interface GeneratorRun {
 }
 
 /**
- * Runs a generator once; bash reports the CPU time of the whole process. The parent-death signal is set again below bash, because
- * children do not inherit it. Throws UserError if the generator fails or its output is not understood, and the reason of an
- * aborted signal.
+ * bash reports the CPU time of the whole process. Its children do not inherit the parent-death signal, so it is set again. Throws
+ * UserError if the generator fails or prints something else, and the reason of an aborted signal.
  */
 export async function runGenerator(
   generator: PeerGenerator<string>,

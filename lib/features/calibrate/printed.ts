@@ -10,7 +10,7 @@ export interface Printed {
   errors: number;
   /** Example of an error text. */
   errorExample?: string;
-  /** Bytes of all bodies, including unfinished responses; absent if the generator does not report them. */
+  /** Of all bodies, unfinished ones too; absent if not reported. */
   bodyBytes?: number;
   /** The negotiated version, cipher, key exchange (OpenSSL's names) and protocol. */
   tls?: string;
@@ -26,7 +26,7 @@ function timeMs(output: string, pattern: RegExp): number {
   return Number(value) * (millisecondsOf[unit] ?? NaN);
 }
 
-/** Parses the output of wrk and wrk2 with --latency. Throws UserError if it is not the output of wrk 4. */
+/** Reads wrk and wrk2 with --latency. Throws UserError for other output than wrk 4's. */
 export function readWrk(output: string): Printed {
   const errors = [
     ...output.matchAll(/(?:connect|read|write|timeout|Non-2xx or 3xx responses:) (\d+)/g),
@@ -43,7 +43,7 @@ export function readWrk(output: string): Printed {
   };
 }
 
-/** Parses ab's output; ab prints the line on non-2xx responses only if there were any. Throws UserError as readWrk does. */
+/** ab prints non-2xx responses only if there were any. Throws UserError as readWrk. */
 export function readAb(output: string): Printed {
   return {
     requests: Number(match(output, /Complete requests: +(\d+)/)),
@@ -59,14 +59,14 @@ export function readAb(output: string): Printed {
   };
 }
 
-/** OpenSSL has two names for each curve; which of them h2load prints depends on OpenSSL's version. */
+/** Each curve has two names; h2load prints OpenSSL's. */
 const curveNames: Readonly<Record<string, string>> = {
   prime256v1: 'P-256',
   secp384r1: 'P-384',
   secp521r1: 'P-521',
 };
 
-/** Parses the output of h2load. Throws UserError if it is not the output of h2load 1.52. */
+/** Throws UserError for other output than h2load 1.52's. */
 export function readH2load(output: string): Printed {
   const figure = (pattern: RegExp): number => Number(match(output, pattern));
   const requests = figure(/^requests: (\d+) total/m);
@@ -83,7 +83,7 @@ export function readH2load(output: string): Printed {
   return printed;
 }
 
-/** The negotiated version, cipher, key exchange and protocol, as far as h2load prints them. */
+/** Negotiated version, cipher, key exchange and protocol, as h2load prints them. */
 function tlsIn(output: string): string {
   const names: string[] = [];
   for (const pattern of [
@@ -98,7 +98,7 @@ function tlsIn(output: string): string {
   return names.join(' ');
 }
 
-/** Parses the output of both k6 scripts, a line of JSON. Throws UserError if there is none. */
+/** Reads both k6 scripts' line of JSON. Throws UserError without one. */
 export function readK6(output: string): Printed {
   return JSON.parse(match(output, /FIGURES (\{.*\})/)) as Printed;
 }

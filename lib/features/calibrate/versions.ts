@@ -20,8 +20,8 @@ const isAsked = (tool: string): tool is keyof typeof questions => tool in questi
 const limitSeconds = 10;
 
 /**
- * Returns the version that a tool prints; undefined for one that is asked in another way (influxd).
- * @throws UserError for a program that does not end, or for a server that is none; the signal's reason
+ * Undefined for a tool that is asked in another way (influxd). @throws UserError for a program that does not end, or for a server that is
+ * none; the signal's reason
  */
 export async function versionOf(
   tool: string,

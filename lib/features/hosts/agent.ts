@@ -1,4 +1,4 @@
-// bakeoff's agent on another host: starts servers on behalf of the bakeoff at the other end of ssh, and ends them when stdin closes.
+// bakeoff's agent on another host: starts servers for the other end of ssh, and ends them with stdin.
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { existsSync, mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -82,7 +82,7 @@ const calls = {
       files: hardFilesLimit(),
     };
   },
-  /** Writes files below a new folder whose path nobody can guess; the server's user may enter it. */
+  /** Writes below a new folder that nobody can guess; the server's user may enter it. */
   keep: (files: readonly SentFile[]) => {
     const folder = path.join(ownFolder, randomUUID());
     mkdirSync(folder, { mode: 0o711 });
@@ -223,7 +223,7 @@ function ownAddress(): string {
   throw new UserError(`the connection came to ${address}: name an IPv4 address of the host`);
 }
 
-/** Opens an echo for a single connection, to measure the link: sends `token`, then what it receives. Returns its port. */
+/** Sends `token` to a single connection, then what it receives, to measure the link. Returns the port. */
 async function openEcho(token: string): Promise<number> {
   const server = createServer((socket) => {
     socket.setNoDelay(true).on('error', () => undefined);

@@ -12,9 +12,8 @@ const chunkBytes = 256 * 1024;
 const throughputMs = 500;
 
 /**
- * Measures round trips and throughput over the agent's echo.
- * @param token sent first by the echo; unknown to other machines
- * @throws the system's error, or an Error if another machine answers
+ * Measures over the agent's echo. @param token comes first, and no other machine knows it @throws the system's error, or an Error if
+ * another machine answers
  */
 export async function measureLink({ address, port }: Address, token: string): Promise<LinkFigures> {
   const socket = connectTo({ host: address, port, noDelay: true });

@@ -1,5 +1,4 @@
-// The messages between bakeoff and its agent on another host: a JSON object per line. The host may be hostile, so nothing of another form
-// is used.
+// Messages between bakeoff and its agent: JSON lines. As the host may be hostile, other forms are refused.
 import { isIPv4 } from 'node:net';
 import * as v from 'valibot';
 import {
@@ -44,7 +43,7 @@ export const greeting = 'bakeoff-agent';
 /** Printed by the start script if the agent must be sent. */
 export const wanted = 'bakeoff-agent-wanted';
 
-/** An ssh server does not notice a cut connection, so the agent ends after this silence. */
+/** An ssh server does not notice a cut connection: the agent ends after this silence. */
 export const patienceMs = 30_000;
 
 const nothing: Form<void> = v.pipe(

@@ -4,11 +4,7 @@ import { cpusOf, readProcessors, type Processors } from '../../machine/processor
 import type { Machines } from '../../runner/machines.ts';
 import { openServerHost } from './server-host.ts';
 
-/**
- * Connects to the host: servers start there, and this machine makes the load.
- * @param mayInstall whether servers may be installed there
- * @throws UserError if the host cannot be used
- */
+/** Servers start on the host; this machine makes the load. @param mayInstall servers may be installed there @throws UserError */
 export async function openHost(
   name: string,
   mayInstall: boolean,
@@ -31,7 +27,7 @@ export async function openHost(
   }
 }
 
-/** The cores of a run with servers on another host: as asked, or all. Throws UserError for missing cores. */
+/** Takes all cores unless asked. Throws UserError for missing ones. */
 export function coresOfTwo(
   local: Processors,
   remote: { name: string; processors: Processors; files: number },

@@ -48,7 +48,7 @@ export async function openServerHost(name: string) {
     address,
     processors: { ...processors, quota: processors.quota ?? Infinity } as Processors,
     files,
-    /** Its facts for the result; measures the link once. Throws UserError if its ports are not reached from here. */
+    /** Measures the link once. Throws UserError if its ports are not reached. */
     facts,
     /** Finds servers there, or installs them if allowed. Throws UserError. */
     tools: (names: readonly ServerName[], mayInstall: boolean, signal: AbortSignal) =>
@@ -57,7 +57,7 @@ export async function openServerHost(name: string) {
         { names, mayInstall },
         { limitMs: mayInstall ? Infinity : startLimitMs, signal },
       ),
-    /** Like startServer, on the host. Sends the user's files. The agent chooses `folder` and `address`. */
+    /** Starts on the host, with the user's files. The agent chooses `folder` and `address`. */
     async start(
       spec: ServerSpec,
       {
@@ -88,7 +88,7 @@ export async function openServerHost(name: string) {
       const server = hostedServer(agent, started);
       try {
         await requireReached(server.origin, name, address, signal);
-        // Before the first request: another machine may have the address that a host says to have.
+        // Comes first: another machine may have the address that a host claims.
         await facts();
         const load = { protocol: 'http/1.1' as const, ...options.load };
         const check = { origin: server.origin, page, load, anyLength: true } as const;
@@ -172,7 +172,7 @@ function hostedServer(agent: Agent, { id, ...server }: AnswerOf<'start'>): Remot
   };
 }
 
-/** @throws UserError with the remedy if the server's port is not reached from here, or the signal's reason */
+/** @throws UserError with the remedy if the port is not reached from here, or the signal's reason */
 async function requireReached(
   origin: string,
   name: string,
@@ -193,7 +193,7 @@ async function requireReached(
   }
 }
 
-/** The host's facts, with those of the link to it. @throws UserError with the remedy if its ports are not reached from here */
+/** With those of its link. @throws UserError with the remedy if ports are not reached from here */
 async function measuredFacts(agent: Agent, name: string): Promise<ServerHostFacts> {
   const { address, environment } = agent.facts;
   const { cpuModel, cores, memoryBytes, kernel, os, governor, bootedAt, bootId } = environment;
@@ -234,7 +234,7 @@ function isOfMany(folder: string): boolean {
   );
 }
 
-/** Reads all files of a folder; links stay links. Throws UserError if it is too large, unreadable, contains a home or has keys in it. */
+/** Links stay links. Throws UserError for a folder that is too large or unreadable, or has a home or keys in it. */
 export async function filesOf(folder: string, host: string): Promise<SentFile[]> {
   const ownFolder = 'put the config and what it needs into a folder of its own';
   if (isOfMany(folder))
@@ -251,7 +251,7 @@ export async function filesOf(folder: string, host: string): Promise<SentFile[]>
       `${isSent}, which is more than ${most.files} files or ${most.megabytes} MB: ${ownFolder}`,
     );
   };
-  /** Other users may change the folder meanwhile, so all is reached by descriptors, which lead nowhere else. */
+  /** Others may change the folder meanwhile: descriptors lead nowhere else. */
   async function add(descriptor: number, inner: string): Promise<void> {
     try {
       const opened = `/proc/self/fd/${descriptor}`;

@@ -1,4 +1,4 @@
-// How a measurement of bakeoff's own points is described: tags, and fields with their units.
+// How a measurement of bakeoff's points is described: tags, and fields with units.
 
 export interface StoredMeasurement {
   measurement: string;
@@ -6,7 +6,7 @@ export interface StoredMeasurement {
   fields: Readonly<Record<string, { unit: string }>>;
 }
 
-/** A measurement that bakeoff writes: `of` takes a field's value from the row of a point. */
+/** `of` takes a field's value from a point's row. */
 export interface Written<Row> extends StoredMeasurement {
   fields: Readonly<Record<string, Field<Row>>>;
 }
@@ -54,7 +54,7 @@ export function fieldsOf<Row>() {
     ) as Record<NamesIn<F>, Field<Row>>;
 }
 
-/** Returns a function that makes a measurement. `shared` are fields of several measurements. */
+/** Makes measurements. `shared` are fields of several. */
 export function written<Row>() {
   return <
     const Tags extends readonly string[],

@@ -25,7 +25,7 @@ export const influxdbFlags = {
 /** The data of the influxd that bakeoff starts. */
 export const influxdbFolder = join(bakeoffFolder, 'influxdb');
 
-/** Returns the database at --influx, or a local one; undefined with --store none. Throws UserError (exit code 2). */
+/** --influx, or a local one; undefined with --store none. Throws UserError (exit code 2). */
 export function plannedDatabase(flags: ReadonlyMap<string, string>): PlannedSink | undefined {
   const where = oneOfNames(['influx', 'none'])('--store', flags.get('store') ?? 'influx');
   const url = flags.get('influx');

@@ -1,4 +1,4 @@
-// Counts a run's points in the database, and writes missing ones again: k6's from its record, bakeoff's own as they were.
+// Counts a run's points in the database, and writes missing ones again.
 import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { groupedBy, total } from '../../analysis/statistics.ts';
@@ -27,9 +27,8 @@ interface RoundToCheck {
 }
 
 /**
- * Compares the sum of loadgen_requests in the database with the engine's count. If some are missing, writes the whole
- * record again, which replaces what is there. A failing database is no error: `problems` says why requests are lost.
- * @returns the counts (backfilled: missing at first, stored now)
+ * Compares the database's sum of loadgen_requests with the engine's count. If some miss, writes the whole record again, which replaces
+ * points. A failing database is no error: `problems` says why. @returns counts (backfilled: missing at first, stored now)
  */
 export async function checkRound(
   store: Store,
@@ -55,7 +54,7 @@ export async function checkRound(
   return integrityOf(checked, before, stored, failure);
 }
 
-/** @param before requests that the database had; null: it could not count them, for the reason in `failure` */
+/** @param before requests in the database; null: not counted, for the reason in `failure` */
 function integrityOf(
   { variant, round, requests, unsent }: RoundToCheck,
   before: number | null,
@@ -94,9 +93,8 @@ interface RunIntegrity<R> {
 }
 
 /**
- * Counts all points of a run in the database at its end by a few queries, because the database may have refused or lost some, or been
- * replaced. Writes missing ones again and counts anew. Never throws.
- * @param own lines of bakeoff's own points, each once
+ * Counts all of a run's points at its end: the database may have refused or lost some, or been replaced. Writes missing ones again and
+ * counts anew. Never throws. @param own lines of bakeoff's points, each once
  */
 export async function checkRun<R extends StoredRound>(
   store: Store,
@@ -114,7 +112,7 @@ export async function checkRun<R extends StoredRound>(
     }
   const { changed, points } = await checkWritten(store, run, rounds, { records, own });
   const failed = failedWritesOf([...records.keys()]);
-  // Generators on other hosts have a record of their own each, joined here: its points are not counted.
+  // Generators on other hosts have records of their own, joined here and not counted.
   const isJoined = ([file]: [string, PointCounts]) =>
     existsSync(join(dirname(file), 'generator-1'));
   const isWhole =
@@ -167,7 +165,7 @@ async function checkWritten<R extends StoredRound>(
   }
 }
 
-/** Requests that were stored and are missing count as lost; requests that were lost and are stored count as rewritten. */
+/** Stored and now missing counts as lost, lost and now stored as rewritten. */
 function joined(before: RoundIntegrity, now: RoundIntegrity): RoundIntegrity {
   return { ...now, backfilled: Math.min(now.stored, before.backfilled + now.backfilled) };
 }
@@ -203,7 +201,7 @@ function failedWritesOf(records: readonly string[]): Pick<PointIntegrity, 'faile
   return failed === 0 ? {} : { failedWrites: failed };
 }
 
-/** A measurement's name, or a sampleName that begins with it. No measurement has a space. */
+/** A sampleName begins with its measurement, which has no space. */
 const measurementOf = (name: string): string => name.split(' ', 1)[0] as string;
 
 const countOf = (counts: PointCounts, name: string): number => counts.get(name) ?? 0;
@@ -228,10 +226,7 @@ function countsOf(lines: readonly string[]): PointCounts {
   return counts;
 }
 
-/**
- * Counts the points of a run in the database, by measurement and by sampleName. Throws an InfluxError.
- * @param written names of what is counted
- */
+/** Counts by measurement and by sampleName. Throws an InfluxError. @param written names of what is counted */
 async function pointsIn(store: Store, run: string, written: PointCounts): Promise<PointCounts> {
   const all = [...new Set([...written.keys()].map(measurementOf))];
   const counted = await Promise.all(
@@ -260,7 +255,7 @@ async function requestsIn(store: Store, run: string, where?: string): Promise<Po
 const requestsOf = (counts: PointCounts, { round, variant }: RoundToCheck): number =>
   countOf(counts, sampleName('loadgen_requests', { round: String(round), variant }));
 
-/** Returns a figure of a run for each measurement, variant and round. Throws an InfluxError. */
+/** A figure per measurement, variant and round. Throws an InfluxError. */
 async function figuresIn(store: Store, run: string, figure: string, where?: string) {
   const ofRun = `"run" = ${quoteString(run)}`;
   const condition = where === undefined ? ofRun : `${ofRun} AND ${where}`;
@@ -272,7 +267,7 @@ async function figuresIn(store: Store, run: string, figure: string, where?: stri
   });
 }
 
-/** Writes a record. Points that the database refuses do not stop the others; the first refusal is thrown at the end. */
+/** Goes on after refused points; throws the first refusal at the end. */
 async function writeAgain(store: Store, recordFile: string): Promise<void> {
   const refusals: InfluxError[] = [];
   const write = async (lines: readonly string[]) => {

@@ -36,7 +36,7 @@ export interface LocalOptions {
   signal?: AbortSignal | undefined;
 }
 
-/** influxd opens every shard of the history before it listens. On a busy machine an answer may take longer than a request may. */
+/** influxd opens all of the history before it listens: an answer may take longer than a request. */
 export const startTimeoutMs = 120_000;
 /** How long another influxd may hold the folder without an answer: it starts or ends. */
 const otherTimeoutMs = 60_000;
@@ -50,7 +50,7 @@ const passwordIn = (folder: string): string => join(folder, 'password');
 /** The influxd that was started last in the folder. */
 const pidIn = (folder: string): number => Number(textOf(lockIn(folder)));
 
-/** Starts the influxd of a folder, or joins the one that runs. If it does not start for a run, `failure` says why. Throws UserError, or the signal's reason. */
+/** Starts a folder's influxd, or joins it. If it does not start for a run, `failure` says why. Throws UserError, or the signal's reason. */
 export async function startLocalInfluxd(options: LocalOptions) {
   const { folder, purpose = 'run', cpus } = options;
   const influx: Influx = { url: '', credentials: null };
@@ -130,10 +130,7 @@ export async function startLocalInfluxd(options: LocalOptions) {
   };
 }
 
-/**
- * Whether it is the influxd of the folder, and has its files. After its files are deleted, influxd continues and answers from memory.
- * Another program may use its port by now.
- */
+/** Another program may use its port by now, and influxd answers from memory after its files are deleted. */
 async function keepsData(pid: number, { url }: Influx, folder: string): Promise<boolean> {
   return (
     pidIn(folder) === pid &&
@@ -151,7 +148,7 @@ function noAnswer(folder: string): UserError {
 
 const compactionMs = 300;
 
-/** Whether influxd has files open that others have deleted; it deletes its own after a compaction, and closes them. */
+/** Others' deletions stay open; influxd closes what it deletes after a compaction. */
 async function keepsDeletedFiles(pid: number, folder: string): Promise<boolean> {
   if (!hasDeletedFiles(pid, folder)) return false;
   await delay(compactionMs);
@@ -193,7 +190,7 @@ async function launchUsable(
   const anyPort = '127.0.0.1:0';
   // Other processes may still use the last address.
   const lastAddress = addressIn(textOf(logIn(folder))) ?? anyPort;
-  // influxd creates this folder with the first points. Before that, it would look deleted.
+  // influxd makes it with the first points; until then it would look deleted.
   makeFolder(join(folder, 'wal'));
   const password = randomBytes(24).toString('base64url');
   if (!existsSync(passwordIn(folder)))
@@ -206,7 +203,7 @@ async function launchUsable(
     return launch(options, lock, anyPort);
   });
   if (damaged !== undefined) {
-    // influxd would write behind the truncated file's old end, and its next start discard all new points.
+    // influxd would write behind the truncated end, and its next start discard new points.
     await child.stop(10_000);
     if (!isRestart)
       console.error(
@@ -225,7 +222,7 @@ async function launchUsable(
   return child;
 }
 
-/** Starts a new influxd that only this user can reach, creates the database user, and ends influxd. */
+/** Makes the database user in an influxd that only this user can reach, and ends it. */
 async function launchForUser(options: LocalOptions, lock: number): Promise<void> {
   const { folder, signal } = options;
   const { credentials } = reachedIn(folder);
@@ -261,7 +258,7 @@ async function makeDatabase(folder: string, child: Child, signal?: AbortSignal):
   }
 }
 
-/** Starts influxd. `stillStarts` throws UserError once it has ended, or had its time. @param bySocket it listens in its folder too */
+/** `stillStarts` throws UserError once it has ended, or had its time. @param bySocket it listens in its folder too */
 async function startInfluxd(
   { influxdBinary = 'influxd', folder, cpus }: LocalOptions,
   lock: number,
@@ -311,7 +308,7 @@ async function startInfluxd(
   };
 }
 
-/** Starts influxd and returns once it listens, with the file that it had to truncate, if any. */
+/** Returns once it listens, with the file that it had to truncate, if any. */
 async function launch(options: LocalOptions, lock: number, address: string) {
   const { child, log, stillStarts } = await startInfluxd(options, lock, address);
   try {
@@ -319,7 +316,7 @@ async function launch(options: LocalOptions, lock: number, address: string) {
       options.signal?.throwIfAborted();
       await stillStarts();
       const logText = log();
-      // influxd picks a free port itself, so that no other program can take the port in between.
+      // influxd picks a port itself, so that no program takes it in between.
       const at = addressIn(logText);
       if (at !== undefined && (await answers({ url: `http://${at}`, credentials: null })))
         return { child, damaged: /msg="File corrupt".* path=("[^"]*"|\S+)/.exec(logText)?.[1] };

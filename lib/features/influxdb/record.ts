@@ -7,13 +7,13 @@ import { line } from '../../influx/line-protocol.ts';
 /** Numbers of points by name. */
 export type PointCounts = ReadonlyMap<string, number>;
 
-/** Returns the name under which the points of a measurement in a round and variant are counted. */
+/** A measurement's points in a round and variant are counted by it. */
 export const sampleName = (
   measurement: string,
   { round = '', variant = '' }: Readonly<Record<string, string>>,
 ): string => `${measurement} ${round} ${variant}`;
 
-/** Yields the record's points as lines that replace k6's own points. Throws the file system's error. */
+/** Points as lines that replace k6's own. Throws the file system's error. */
 export async function* recordedLines(file: string): AsyncGenerator<string> {
   for await (const { metric, tags, value, timestampNs } of pointsIn(file)) {
     const fields: Record<string, string | number> = {};
@@ -28,10 +28,7 @@ interface Series {
   times: Set<bigint>;
 }
 
-/**
- * Counts the record's points by sampleName. The database keeps one point of a series and time, so that more count once. Throws the file
- * system's error.
- */
+/** By sampleName. Points of one series and time count once, as in the database. Throws the file system's error. */
 export async function recordedPoints(file: string): Promise<PointCounts> {
   const all = new Map<string, Series>();
   // A record has few sets of tags, and each of them many times.
@@ -71,7 +68,7 @@ async function* pointsIn(file: string) {
   }
 }
 
-/** undefined for other lines: k6 describes each metric, and a killed k6 leaves half a line. */
+/** Undefined for descriptions of metrics, and for a killed k6's half line. */
 function pointIn(text: string) {
   let sample: {
     type?: string;
@@ -92,7 +89,7 @@ function pointIn(text: string) {
 
 const rfc3339 = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d)$/;
 
-/** Exact nanoseconds since 1970 of a Go time in JSON (RFC 3339 with up to nine digits); null for other text. */
+/** Nanoseconds since 1970 of RFC 3339 with up to nine digits; null for other text. */
 export function parseGoTime(text: string): bigint | null {
   const match = rfc3339.exec(text);
   if (match === null) return null;

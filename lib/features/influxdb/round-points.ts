@@ -1,4 +1,4 @@
-// What bakeoff writes to InfluxDB of each round: samples of its servers, and a wide point per phase.
+// Points of rounds: samples of servers, and a wide one per phase.
 import { hasRatio } from '../../analysis/comparisons.ts';
 import {
   headerSavingsPercent,
@@ -27,7 +27,7 @@ export const serverRss = written<{ rssBytes: number }>()({
   fields: { bytes: { value: ({ rssBytes }) => rssBytes } },
 });
 
-/** A phase of a round, with what is known of the round's server; the comparison is known later. */
+/** A phase with its round's server; the comparison comes later. */
 export interface RoundRow extends Omit<Phase, 'network'>, ServerFigures {
   /** Round and variant, for a mark on a time axis. */
   label: string;

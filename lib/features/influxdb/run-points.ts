@@ -1,4 +1,4 @@
-// The points of a run in the database, besides k6's samples: samples of the servers, and the wide points of the dashboards.
+// A run's points beside k6's samples: samples of servers, and the dashboards' wide points.
 import { realpathSync } from 'node:fs';
 import { join } from 'node:path';
 import { comparisonOf, comparable, variantOf } from '../../analysis/comparisons.ts';
@@ -27,7 +27,7 @@ import type { ClaimRow, RunPlaces } from './schema.ts';
 import { articleTitle, measuredEnvironment } from '../../report/article.ts';
 import { decideClaim, madeBy, ownFigures } from '../../report/claims.ts';
 
-/** The samples of a side's server under load; none of a server that nobody can look into. */
+/** A side's samples under load; none of a server that nobody can look into. */
 export function samplePoints(plan: Plan, { planned, round, samples }: LoadToStore): string[] {
   const { server } = planned.variant;
   if (server.name === 'address' && server.cgroup === undefined) return [];
@@ -53,10 +53,7 @@ function tagsOf({ run, scenario }: Plan, { variant }: PlannedVariant, round: num
   };
 }
 
-/**
- * The wide points of the newest round, the table, the run's state, and at its end its sentences and its article's claims. They replace
- * earlier ones.
- */
+/** The newest round, the table, the run's state, and at its end sentences and claims. They replace earlier points. */
 export function resultPoints(
   { folder, plan }: RunBase,
   result: Result,
@@ -129,7 +126,7 @@ export function roundPoints(
     });
   });
 
-  /** Of a load in steps it is the ratio of the found rates, not of the steps that stand for the round. */
+  /** Steps have the ratio of their found rates. */
   function ratioOf(
     { metric, baseline, roundRatios }: Comparison,
     { name, rounds }: VariantResult,
@@ -145,8 +142,8 @@ export function roundPoints(
 }
 
 /**
- * Decides the claims that rest on the result's scenario, each as far as it does. A claim on a variant that --variants left out is not
- * among them. `number` is the claim's in the article, from 1.
+ * Decides claims on the result's scenario, as far as they rest on it, but not on variants that --variants left out. `number` is the
+ * claim's in the article, from 1.
  */
 export function claimsOfRun(
   { claims = [] }: Article,
@@ -166,7 +163,7 @@ export function claimsOfRun(
   return decided;
 }
 
-/** Says where a run's page is, and on which machines the run and its article were measured. */
+/** Where a run's page is, and the machines of run and article. */
 export function placesOf(
   report: string,
   environment: Environment,

@@ -1,5 +1,4 @@
-// The catalogue of bakeoff's points in InfluxDB, beside k6's samples. points.ts writes by it, the dashboards read by it.
-// Numbers are floats; a figure that is missing is left out.
+// The catalogue of bakeoff's points: points.ts writes by it, the dashboards read by it. Numbers are floats; missing figures are left out.
 import metrics from '../../../xk6-loadgen/metrics.json' with { type: 'json' };
 import type { CurvePoint } from '../../analysis/curves.ts';
 import { wholeRounds } from '../../analysis/phases.ts';
@@ -11,7 +10,7 @@ import { benchRound, serverCpu, serverRss } from './round-points.ts';
 import { benchComparison } from './comparison-points.ts';
 import { benchBucket, benchPhase } from './phase-points.ts';
 
-/** Tags of every loadgen_* sample; `instance_id` only if several generators share a load. */
+/** Every loadgen_* sample has them; `instance_id` only if generators share a load. */
 const sampleTags = [
   'run',
   'scenario',
@@ -24,14 +23,14 @@ const sampleTags = [
   'instance_id',
 ] as const;
 
-/** k6's samples: a measurement per metric of xk6-loadgen/metrics.json, with the field `value`. */
+/** A measurement per metric of xk6-loadgen/metrics.json, with the field `value`. */
 export const loadgenMeasurements: readonly StoredMeasurement[] = metrics.map((metric) => ({
   measurement: metric.name,
   tags: [...sampleTags, ...metric.tags],
   fields: { value: { unit: metric.unit } },
 }));
 
-/** A point per rate: a step of a search, or a rate of a sweep, whose `variant` is the swept config. Lowest rates first. */
+/** A point per step of a search, or per rate of a sweep, whose `variant` is the config. Lowest rates first. */
 export const benchCurve = written<CurvePoint & { position: number }>()({
   measurement: 'bench_curve',
   tags: ['run', 'scenario', 'variant'],
@@ -59,7 +58,7 @@ interface WhyRow {
   perRequest: number | undefined;
 }
 
-/** A point per side and part of its CPU time, the largest first, if the run looked at causes. */
+/** A point per side and part of its CPU time, the largest first, if causes were looked for. */
 export const benchWhy = written<WhyRow>()({
   measurement: 'bench_why',
   tags: ['run', 'scenario', 'variant', 'part'],
@@ -75,7 +74,7 @@ export const benchWhy = written<WhyRow>()({
   },
 });
 
-/** A point per side and page of a mix, the greatest weights first. `effect` is on the time of an answer alone. */
+/** A point per side and page of a mix, greatest weights first. `effect` is on an answer alone. */
 export const benchPage = written<PageSum & { position: number; effect: PageEffect | undefined }>()({
   measurement: 'bench_page',
   tags: ['run', 'scenario', 'variant', 'page'],
@@ -97,7 +96,7 @@ export const benchPage = written<PageSum & { position: number; effect: PageEffec
 
 type PageEffect = NonNullable<Comparison['pages']>[number];
 
-/** Findings before warnings. `kind` is a verdict of bench_comparison, `found` or `warning`. */
+/** Findings come before warnings. `kind` is a verdict of bench_comparison, `found` or `warning`. */
 export const benchSentence = written<{ text: string }>()({
   measurement: 'bench_sentence',
   tags: ['run', 'scenario', 'kind'],
@@ -109,13 +108,13 @@ export interface ClaimRow {
   text: string;
   /** The article's own. */
   figures: string;
-  /** What these make: a ratio, and what the article says of it where that is another one; '' without figures of both sides. */
+  /** A ratio, and the article's where that differs; '' without figures of both sides. */
   makes: string;
   seen: string;
   state: string;
 }
 
-/** A point per claim that rests on the run's scenario, written at the run's end. `claim` is its number in the article, from 01. */
+/** A point per claim on the run's scenario, at the run's end. `claim` is its number, from 01. */
 export const benchClaim = written<ClaimRow>()({
   measurement: 'bench_claim',
   tags: ['run', 'scenario', 'article', 'claim'],
@@ -130,7 +129,7 @@ export const benchClaim = written<ClaimRow>()({
   },
 });
 
-/** `ended` in ms since 1970; null while the run goes on, and for good if bakeoff was killed. */
+/** `ended` in ms since 1970; null during the run, and for good if bakeoff was killed. */
 export interface RunRow extends Pick<
   Result,
   'title' | 'startedAt' | 'state' | 'integrity' | 'noiseFloor'
@@ -160,7 +159,7 @@ export const benchRun = written<RunRow>()({
       state: ({ ended, state }) => (ended === null ? 'running' : state),
       // End of the time range that shows the run.
       shown_to: ({ ended }) => String(ended ?? 'now'),
-      // Tables leave out the columns whose names begin with this, if no article has figures of the run.
+      // Tables leave out columns that begin so, if no article has figures of the run.
       unpublished: ({ variants }) =>
         variants.every(({ published }) => published === null) ? 'published' : null,
       report: ({ places }) => places?.report,
@@ -183,7 +182,7 @@ export const benchRun = written<RunRow>()({
       noise_floor_rounds: ({ noiseFloor }) => noiseFloor?.rounds,
     },
     ratio: {
-      // The smallest detectable effect, as a share of requests/s. Ratios within the band may be noise.
+      // The smallest detectable effect on requests/s: ratios within may be noise.
       noise_floor: ({ noiseFloor }) => noiseFloor && noiseFloor.ratio - 1,
       noise_low: ({ noiseFloor }) => noiseFloor && 1 / noiseFloor.ratio,
       noise_high: ({ noiseFloor }) => noiseFloor?.ratio,
@@ -210,7 +209,7 @@ export const measurements: readonly StoredMeasurement[] = [
 
 const alwaysWritten = ['label', 'position', 'title', 'text'];
 
-/** Returns the field that each point of a measurement has, by which its points are counted. */
+/** Each point of a measurement has this field, by which points are counted. */
 export function fieldOfEach(measurement: string): string {
   const known = measurements.find((other) => other.measurement === measurement);
   return alwaysWritten.find((field) => known !== undefined && field in known.fields) ?? 'value';

@@ -18,10 +18,7 @@ import { benchSentence } from './schema.ts';
 import { foundPoints, resultPoints, roundPoints, samplePoints } from './run-points.ts';
 import { openStore, type Store, type StoreOptions } from './store.ts';
 
-/**
- * Opens the database of a run. If it does not start, prints that the run begins without it, or throws with `mustStart`.
- * @throws UserError, or the signal's reason
- */
+/** If it does not start, prints that the run begins without, or throws with `mustStart`. @throws UserError, or the signal's reason */
 export async function openSink({
   mustStart = false,
   ...options
@@ -92,7 +89,7 @@ export class DatabaseSink implements Sink {
     return (await this.#write(result.run, points)) ?? problem;
   }
 
-  /** Counts the points of the run in the database, k6's of the kept rounds, and writes missing ones again. */
+  /** Counts the run's points, k6's of kept rounds, and writes missing ones again. */
   async settle(run: RunBase, result: Result, kept: readonly KeptRound[]): Promise<Result> {
     const { run: name } = run.plan;
     const own = [...this.#written.values()];
@@ -140,7 +137,7 @@ export class DatabaseSink implements Sink {
   }
 }
 
-/** Returns a line's measurement, tags and time: the database replaces a point by one with the same. */
+/** Measurement, tags and time: the database replaces a point of the same. */
 function identityOf(point: string): string {
   const head = point.slice(0, point.search(/(?<!\\) /));
   return head + point.slice(point.lastIndexOf(' '));

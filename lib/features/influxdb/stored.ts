@@ -3,7 +3,7 @@ import { counts, whole } from '../../format.ts';
 import type { Stored } from '../../feature.ts';
 import type { PointIntegrity, Result } from '../../result/result.ts';
 
-/** Says how much of the run the database holds. "0 lost" stands there only if the points of all measurements were counted. */
+/** How much of the run is stored. "0 lost" needs a count of all measurements. */
 export function storedIn({ integrity }: Pick<Result, 'integrity'>): Stored {
   if (integrity === null) return { line: 'Not stored in InfluxDB (--store none)' };
   const { requests, stored, backfilled, lost, points } = integrity;

@@ -16,8 +16,8 @@ export const k6Scripts: Feature = {
 };
 
 /**
- * Without words prints the path of k6, built first if need be; else runs k6 with these words in the caller's folder and returns its exit
- * code. After a signal k6 ends in order: it gets TERM. @throws UserError without Go to build k6, Interrupted
+ * Without words prints k6's path, built first if need be; else runs k6 in the caller's folder and returns its exit code. A signal ends it
+ * by TERM. @throws UserError without Go to build k6, Interrupted
  */
 function k6Command(args: readonly string[]): Promise<number> {
   return underSignals('ending k6 in order; again to end it at once', async (signal) => {

@@ -1,4 +1,4 @@
-// The usual advice: reads server-configs/knobs/<server>.yaml, and decides which advice applies.
+// The usual advice (server-configs/knobs/<server>.yaml), and which of it applies.
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import * as v from 'valibot';
@@ -119,7 +119,7 @@ export interface Surroundings {
   build: Build;
 }
 
-/** Why a candidate is not worth a try; undefined if it is. All candidates left out for a reason share its words. */
+/** Undefined if worth a try. Candidates left out for a reason share its words. */
 export function whyNot(
   { knob: { since, where = {}, context }, overlay, isDefault }: Candidate,
   surroundings: Surroundings,

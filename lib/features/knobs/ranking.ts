@@ -1,4 +1,4 @@
-// The plan that tries knobs, each against the config as it is, and the ranking of their effects.
+// Plans knobs, each against the config as it is, and ranks their effects.
 import { UserError } from '../../errors.ts';
 import type { Cores } from '../../machine/cores.ts';
 import { makePlan, type PlanOptions } from '../../runner/make-plan.ts';
@@ -42,8 +42,8 @@ const mostInGroup = 11;
 const baseline = 'as-it-is';
 
 /**
- * Plans a run in which each of `changed` is compared with a baseline of its own group.
- * @throws UserError as makePlan does, and if two servers do not fit into memory and open files
+ * Compares each of `changed` with a baseline of its own group. @throws UserError as makePlan, and if two servers do not fit into memory
+ * and open files
  */
 export function planOf(
   name: string,
@@ -99,7 +99,7 @@ function scenarioOf(
 
 export type Effect = ReturnType<typeof ranked>[number];
 
-/** Ranks the candidates by gain, the best first. A comparison of the closer look replaces that of the first. */
+/** The best gain first. A closer look replaces the first. */
 export function ranked(candidates: readonly Candidate[], first: Result, closer?: Result) {
   return candidates
     .flatMap((candidate) => {
@@ -123,7 +123,7 @@ export function worthACloserLook(effects: readonly Effect[], most: number): Cand
   return [...having('faster'), ...mayHelp].slice(0, most).map(({ candidate }) => candidate);
 }
 
-/** Chooses the candidates that help, go together and keep the body's length, the best first; a sentence for each other one that helps. */
+/** Knobs that help, go together and keep the body's length, the best first; a sentence for each other that helps. */
 export function helpful(
   effects: readonly Effect[],
   bodyBytes: { asItIs: number; of(candidate: Candidate): number },
@@ -148,7 +148,7 @@ export function helpful(
   return { chosen, sentences };
 }
 
-/** Where no knob is put together: it speaks of the values that were tried alone. An undecided value may help. */
+/** It speaks of values that were tried alone; an undecided one may help. */
 export function nothingHelpsLine(effects: readonly Effect[]): string {
   const verdicts = effects.map(({ comparison }) => comparison.verdict);
   const open = verdicts.filter((verdict) => verdict === 'inconclusive' || verdict === 'none');
@@ -169,7 +169,7 @@ function conflictOf(a: Candidate, b: Candidate): string | undefined {
   return [...first].find(([name, value]) => second.has(name) && second.get(name) !== value)?.[0];
 }
 
-/** Settings by name, of lines in the forms of server-configs/knobs/. Each parameter of a listen line is a setting. */
+/** Settings by name, in the forms of server-configs/knobs/. Each parameter of a listen line is one. */
 function settingsOf({ lines }: Overlay): Map<string, string> {
   const statements = lines.split(/;|\n/).filter((line) => line.trim() !== '');
   return new Map(
@@ -215,7 +215,7 @@ function verdictCell({ verdict, why, ratio, ci95 }: Comparison, sameWithin: numb
   return { text, part, verdict };
 }
 
-/** Candidates that harm, of knobs whose right value the config has. @param had the names of the config's values */
+/** Candidates that harm, where the config's value is right. @param had names of the config's values */
 export function rightAsItIs(effects: readonly Effect[], had: ReadonlySet<string>): Effect[] {
   return effects.filter(
     ({ candidate: { knob }, comparison: { verdict } }) =>

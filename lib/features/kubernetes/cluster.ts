@@ -1,4 +1,4 @@
-// A run in a cluster: starts its servers anew for each round, and has them loaded one after the other.
+// A run in a cluster: servers start anew for each round, and are loaded one after the other.
 import { UserError } from '../../errors.ts';
 import type { ClusterFacts } from '../../result/environment.ts';
 import { RoundFailure } from '../../runner/failures.ts';
@@ -15,7 +15,7 @@ import { labelsOf, runId, scriptManifest, serverManifests } from './manifests.ts
 import { podPatienceMs, requireMade, troubleIn, waitFor } from './wait.ts';
 import { allNames } from '../../present.ts';
 
-/** Throws UserError without a cluster or an operator, or while another run or load is there. */
+/** Throws UserError without a cluster or an operator, or beside another run or load. */
 export async function requireIdleCluster(kubectl: Kubectl): Promise<void> {
   const busy = (await kubectl.list('testruns.k6.io,deployments.apps')).find(
     ({ kind, metadata, status }) =>
@@ -29,7 +29,7 @@ export async function requireIdleCluster(kubectl: Kubectl): Promise<void> {
     );
 }
 
-/** Applies servers and script, and waits until the servers run. Leaves nothing there if it throws UserError or Interrupted. */
+/** Returns once the servers run. Leaves nothing there if it throws UserError or Interrupted. */
 export async function openCluster(options: ClusterOptions) {
   const { kubectl, clusterRun, variants, say } = options;
   const { run, generators, generator } = clusterRun;

@@ -1,4 +1,4 @@
-// npm run k8s: prints a scenario's manifests for a cluster with k6-operator, or runs it there.
+// npm run k8s: prints a scenario's manifests for k6-operator, or runs it there.
 import { stringify } from 'yaml';
 import { onlyLook } from '../../analysis/looks.ts';
 import { usageError, UserError } from '../../errors.ts';
@@ -137,7 +137,7 @@ const tolerationForm = new RegExp(
   `^(?<key>${keyOfLabel})(?:=(?<value>(?:${nameOfLabel})?))?:(?<effect>NoSchedule|PreferNoSchedule|NoExecute)$`,
 );
 
-/** The parts of each value of a repeated flag. @throws UserError for another form; `wanted` describes it */
+/** Parts of a repeated flag's values. @throws UserError for another form; `wanted` describes it */
 function readEach({ lists }: Arguments, flag: string, form: RegExp, wanted: string) {
   return (lists.get(flag) ?? []).map((text) => {
     ofForm(form, wanted)(`--${flag}`, text);
@@ -222,7 +222,7 @@ export async function k8sCommand(args: readonly string[]): Promise<number> {
   const forApply = Object.keys(applyFlags).find((flag) => flags.has(flag));
   if (forApply !== undefined)
     throw usageError(`--${forApply} is for --apply: give both, or leave it out`);
-  // kubectl reads YAML 1.1: no and off are not texts. Servers come first; the loads are applied in turn, by their labels.
+  // In kubectl's YAML 1.1 no and off are not texts. Servers come first; loads are applied in turn, by labels.
   const all = [...servers, await scriptManifest(clusterRun), ...loads];
   console.log(
     `# The run ${clusterRun.run}. How to apply it: docs/kubernetes.md.\n${all.map((manifest) => stringify(manifest, { version: '1.1', aliasDuplicateObjects: false, lineWidth: 0 })).join('---\n')}`,
@@ -252,7 +252,7 @@ interface Applied extends Pick<ClusterOptions, 'clusterRun' | 'variants'> {
 /** Even: two variants are first equally often. A verdict takes 4. */
 const defaultRounds = 6;
 
-/** Added to each load in estimates: the operator polls every 5 and 15 s, and the generators wait 3 s for each other. */
+/** Estimates add it to a load: the operator polls every 5 and 15 s, and generators wait 3 s for each other. */
 const overheadSeconds = 25;
 
 const cpuNote =
@@ -284,7 +284,7 @@ async function applied(what: Applied, options: RunOptions): Promise<number> {
   );
 }
 
-/** The database keeps the figures of all runs, this one's too, where a feature can write them. */
+/** The database keeps all runs' figures, this one's too, if a feature can write them. */
 async function openSink(
   url: string,
   { clusterRun }: Applied,

@@ -14,9 +14,8 @@ const mostApartMs = 100;
 const longestWaitSeconds = 60;
 
 /**
- * Returns the plan for each instance, with its part of the threads, at least 1.
- * @param meetAt where the instances agree on the begin
- * @throws UserError for a load that cannot be divided among so many
+ * Divides threads, at least 1 for each. @param meetAt where instances agree on the begin @throws UserError for a load that cannot be
+ * divided so
  */
 export function dividedPlan(plan: LoadPlan, instances: number, meetAt: Meeting): LoadPlan {
   const phases = plan.phases.map((phase) => ({
@@ -61,8 +60,8 @@ function requireDivisible(phases: LoadPlan['phases'], instances: number): void {
 export type InstanceEnd = { phases: readonly PhaseOutcome[] } | { failure: string };
 
 /**
- * Merges the outcomes of all instances of a divided plan. @param ends in the order of the instances
- * @throws RoundFailure with all missing instances, as one that fails ends its peers; Disturbance if they began too far apart
+ * @param ends in the order of instances @throws RoundFailure with all missing instances, as one that fails ends its peers; Disturbance if
+ * they began too far apart
  */
 export function mergeInstances(ends: readonly InstanceEnd[], plan: LoadPlan): PhaseOutcome[] {
   const missing: string[] = [];
@@ -91,10 +90,8 @@ function partOf(n: number, parts: number, part: number): number {
 }
 
 /**
- * Merges the results of a side: sums of counts, latencies of all values, the longest window and the shortest gap (in which no instance
- * had a response). A thread's rate is sampled every 100 ms.
- * @param connections of all instances
- * @param threads of each
+ * Sums counts, pools latencies, and takes the longest window and the shortest gap, in which no instance had a response. A thread's rate is
+ * sampled every 100 ms. @param connections of all instances @param threads of each
  */
 function mergeResults(
   results: readonly LoadResult[],
@@ -178,7 +175,7 @@ function mergedReadDelays(results: readonly LoadResult[]): Pick<LoadResult, 'rea
   return known.length === 0 ? {} : { readDelayMs: mergedDistribution(known) };
 }
 
-/** Requests/s of all instances; at a rate what each served of its own, as their windows end before the last answers, with the queue's growth. */
+/** Requests/s of all; at a rate what each served of its own, as windows end before the last answers, with the queue's growth. */
 function servedBy(
   results: readonly LoadResult[],
   seconds: number,
@@ -204,7 +201,7 @@ function requireTogether(results: readonly LoadResult[]): void {
     );
 }
 
-/** Another machine's outcomes with their times by this machine's clock. @param aheadMs how far that machine's is ahead */
+/** @param aheadMs how far that machine's clock is ahead */
 export function byOurClock(phases: readonly PhaseOutcome[], aheadMs: number): PhaseOutcome[] {
   const ours = (instant: string) => new Date(Date.parse(instant) - aheadMs).toISOString();
   return phases.map((phase) => ({

@@ -1,4 +1,4 @@
-// Access to the cluster through the user's kubectl, and descriptions of pod problems.
+// The cluster through the user's kubectl, and pods' problems in words.
 import { printable, UserError } from '../../errors.ts';
 import { run } from '../../process.ts';
 import { causeLine } from '../../program-logs.ts';
@@ -57,7 +57,7 @@ const removeSeconds = 90;
 
 export type Kubectl = Awaited<ReturnType<typeof findKubectl>>;
 
-/** Finds kubectl, and keeps to the current context and namespace. Throws UserError if it is missing. */
+/** Keeps to the current context and namespace. Throws UserError without kubectl. */
 export async function findKubectl(namespace: string | undefined) {
   const program = await find('kubectl', thisMachine());
   if (program === undefined) {
@@ -89,7 +89,7 @@ export async function findKubectl(namespace: string | undefined) {
     list: (what: string, labels?: Labels) =>
       labels === undefined ? items(what) : items(what, `--selector=${selector(labels)}`),
     get: (kind: string, name: string) => parsed<ClusterObject>(kind, name),
-    /** Events of pods that the cluster would not make; empty if this user may not read them. */
+    /** Pods that the cluster would not make; empty if this user may not read events. */
     refusals: () => items('events', '--field-selector=reason=FailedCreate').catch(() => []),
     async apply(manifests: readonly Manifest[]) {
       // Client-side apply stores all in an annotation, too small for large pages.
@@ -107,7 +107,7 @@ export async function findKubectl(namespace: string | undefined) {
     /** The command line that removes them. */
     removal: (labels: Labels) =>
       ['kubectl delete', kinds, '-l', selector(labels), ...inPlace.map(shellWord)].join(' '),
-    /** What a command prints in a pod's server; '' if this user may run none there, or it fails. */
+    /** Prints in a pod's server; '' if this user may run nothing there, or it fails. */
     exec: (pod: string, ...command: string[]) =>
       kubectl(['exec', pod, '--container=server', ...limited, '--', ...command]).catch(() => ''),
     /** The end of a pod's log; '' without a log. */
@@ -118,7 +118,7 @@ export async function findKubectl(namespace: string | undefined) {
 /** A DNS-1123 name, as the API server requires for these objects. */
 const objectName = /^(?=.{1,253}$)[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?$/;
 
-/** Throws UserError for an invalid name, because kubectl would read --server=… as a flag. */
+/** Throws UserError for an invalid name: kubectl would read --server=… as a flag. */
 function requireName(kind: string, name: string | undefined): void {
   if (name === undefined || objectName.test(name)) return;
   throw new UserError(
@@ -187,7 +187,7 @@ export function describeInstance(instance: number): string {
   return `generator ${instance}`;
 }
 
-/** A pod's name. The operator's jobs are `<TestRun>-2`, `<TestRun>-initializer`, `<TestRun>-starter`. */
+/** The operator's jobs are `<TestRun>-2`, `<TestRun>-initializer`, `<TestRun>-starter`. */
 export function describePod({ metadata: { name, labels = {} } }: ClusterObject): string {
   if (labels['bakeoff/part'] === 'server')
     return `the server of ${labels['bakeoff/variant'] ?? name}`;
@@ -197,7 +197,7 @@ export function describePod({ metadata: { name, labels = {} } }: ClusterObject):
   return part === undefined ? `the pod ${name}` : `the operator's ${part}`;
 }
 
-/** Why a pod does not run yet, and whether it never will; undefined without a known problem. */
+/** Why a pod does not run yet, and whether it never will. */
 export function podTrouble({
   status: { initContainerStatuses = [], containerStatuses = [], conditions = [] } = {},
 }: ClusterObject) {

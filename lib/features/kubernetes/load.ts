@@ -1,4 +1,4 @@
-// A load in a cluster: applies its TestRun, waits for its end, and reads what its generators left.
+// A load in a cluster: its TestRun, its end, and what its generators left.
 import { responsesOf } from '../../analysis/phases.ts';
 import { total } from '../../analysis/statistics.ts';
 import { UserError } from '../../errors.ts';
@@ -55,24 +55,21 @@ export interface StartedPod {
 export const startSeconds = 300;
 /** For the operator to take a TestRun: one that was killed is back by then. */
 const takenMs = 25_000;
-/**
- * For the operator to start generators that run. DNS may go on for 30 s to deny their services, which are new, and the operator asks
- * again after pauses that double: 20 s after the first time, then 41 s.
- */
+/** The operator starts running generators by then. DNS may deny their new services for 30 s, and it asks again after 20 s, then 41 s. */
 const startedMs = 60_000;
 /** Beyond a load's own longest time: the operator looks every 15 s. */
 const endSeconds = 60;
-/** For a database that restarts or is busy. One request may take 10 s, and is made again then. */
+/** A database restarts or is busy. A request of 10 s is then made again. */
 const databaseMs = 30_000;
 
-/** CPU seconds of a pod's server so far, by its control group; null if they cannot be read. */
+/** By a pod's control group; null if unreadable. */
 export async function podCpuSeconds(kubectl: Kubectl, pod: string): Promise<number | null> {
   const stat = await kubectl.exec(pod, 'cat', '/sys/fs/cgroup/cpu.stat');
   const [, micros] = /^usage_usec (\d+)$/m.exec(stat) ?? [];
   return micros === undefined ? null : Number(micros) / 1e6;
 }
 
-/** Call it while the server is idle. The returned function gives the CPU seconds that it has used since; null if they are not known. */
+/** Call it while the server is idle. The returned function gives the CPU seconds since, null if unknown. */
 async function watchCpu(kubectl: Kubectl, pod: string): Promise<() => Promise<number | null>> {
   // A reading is a process in the control group, whose own CPU time two of them tell.
   const [first, begin] = [await podCpuSeconds(kubectl, pod), await podCpuSeconds(kubectl, pod)];
@@ -83,10 +80,7 @@ async function watchCpu(kubectl: Kubectl, pod: string): Promise<() => Promise<nu
   };
 }
 
-/**
- * Loads a variant's server, and removes what the load was made of.
- * @throws RoundFailure: another try may do; UserError; Interrupted
- */
+/** Loads a variant's server, and removes what the load was made of. @throws RoundFailure: another try may do; UserError; Interrupted */
 export async function loaded(
   options: ClusterOptions,
   planned: PlannedVariant,
@@ -158,7 +152,7 @@ interface Loaded {
   cpuSeconds: number | null;
 }
 
-/** A phase's part of the CPU time of all requests, those of warm-ups too: each request costs the same. */
+/** All requests, those of warm-ups too, cost the same. */
 function partOfCpu(cpuSeconds: number | null, results: readonly LoadResult[], phase: LoadResult) {
   // Several phases may be different loads.
   if (cpuSeconds === null || results.length > 1) return null;

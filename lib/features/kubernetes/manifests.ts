@@ -73,7 +73,7 @@ export interface ClusterRun {
   /** Resources of each generator. */
   generator: Resources;
   generators: number;
-  /** The database as seen from the cluster, for samples and for the generators' common start. */
+  /** As seen from the cluster, for samples and the generators' common start. */
   influx: Influx;
   /** The Secret with its username and password, if it needs them. */
   influxSecret: string | undefined;
@@ -101,7 +101,7 @@ function resourcesOf({ cores, memory }: Resources) {
   return { requests: both, limits: both };
 }
 
-/** A Service's name (RFC 1035) or a label's value; replaced characters make a hash follow. @param most characters of at most 63 */
+/** For a Service (RFC 1035) or a label; replaced characters add a hash. @param most at most 63 */
 function dnsLabel(text: string, most = 63): string {
   const plain = text
     .toLowerCase()
@@ -117,7 +117,7 @@ function shortHash(text: string): string {
   return createHash('sha256').update(text).digest('hex').slice(0, 8);
 }
 
-/** Where the workflow of releases (release.yml) pushes the image: the container registry of GitHub. */
+/** The workflow of releases (release.yml) pushes the image to GitHub's registry. */
 const registry = 'ghcr.io';
 
 /** The image of a release. @param repository its address, with `.git` or without */
@@ -186,9 +186,8 @@ export function labelsOf(
 }
 
 /**
- * Returns the manifests of a variant's server, and its origin by its Service's name or its pod's address.
- * @param node that is to run it; undefined: the cluster chooses
- * @throws UserError for own configs, pages, builds, commands, addresses and networks
+ * The manifests, and the origin by Service or pod address. @param node undefined: the cluster chooses @throws UserError for own configs,
+ * pages, builds, commands, addresses and networks
  */
 export async function serverManifests(
   clusterRun: ClusterRun,
@@ -252,7 +251,7 @@ export async function serverManifests(
   };
 }
 
-/** @param given the ConfigMap with the config and the pages @param command that starts the server */
+/** @param given ConfigMap with config and pages @param command that starts the server */
 function serverPod(
   { run, image, server, placement }: ClusterRun,
   given: { name: string; items: readonly { key: string; path: string }[] },
@@ -268,7 +267,7 @@ function serverPod(
     command: containerCommand,
     volumeMounts,
   });
-  // ConfigMaps are mounted as links to links, which a server would follow at each request.
+  // Mounted ConfigMaps are links to links, which a server would follow at each request.
   const copy = ['cp', '-rL', `${places.given}/www/.`, places.docroot];
   const initContainers = [container('pages', copy, mount('given', true), mount('docroot'))];
   if (hasTls) {
@@ -343,7 +342,7 @@ const withinSeconds = 50;
 
 const scriptFile = 'script.js';
 
-/** The load of a variant for the cores of all generators. Throws UserError for a search, or a load with credentials. */
+/** Fits a load to all generators' cores. Throws UserError for a search, or a load with credentials. */
 export function clusterLoad(
   { scenario, generators, generator, durationSeconds }: ClusterRun,
   variant: RunnableVariant,
@@ -389,10 +388,7 @@ function scriptName(run: string): string {
   return `bakeoff-script-${runId(run)}`;
 }
 
-/**
- * A variant's load, divided among all generators (TestRun k6.io/v1alpha1 of k6-operator v1.6.0). Throws UserError if it cannot be
- * divided.
- */
+/** A load divided among generators (TestRun k6.io/v1alpha1 of k6-operator v1.6.0). Throws UserError if it cannot be divided. */
 export function loadManifests(
   clusterRun: ClusterRun,
   planned: PlannedVariant,

@@ -16,7 +16,7 @@ export const podPatienceMs = 20_000;
 /** A slow but normal step, which is not printed. */
 export const underWay = 'it is under way';
 
-/** @throws UserError if the cluster refuses to make pods of these owners, which are not among `pods` */
+/** @throws UserError if the cluster refuses to make pods that are not among `pods` */
 export async function requireMade(
   kubectl: Kubectl,
   owners: readonly string[],
@@ -33,10 +33,7 @@ export async function requireMade(
     );
 }
 
-/**
- * Why a pod does not run yet. Throws UserError if the pod can never run. @param node the only permitted node; set after the time
- * limit
- */
+/** Throws UserError if a pod can never run. @param node the only permitted node; set after the time limit */
 export function troubleIn(pods: readonly ClusterObject[], node?: string): string | undefined {
   let first: string | undefined;
   for (const pod of pods) {
@@ -54,9 +51,8 @@ export function troubleIn(pods: readonly ClusterObject[], node?: string): string
 }
 
 /**
- * Calls `look` each second until it returns `there` instead of what is missing.
- * @param otherwise begins the error
- * @throws UserError after `seconds`, Interrupted after a signal
+ * Calls `look` each second until it returns `there`; else what is missing. @param otherwise begins the error @throws UserError after
+ * `seconds`, Interrupted after a signal
  */
 export async function waitFor<T>(
   { signal, say }: { signal: AbortSignal; say(line: string): void },

@@ -26,7 +26,7 @@ const linkNumbers: { title: string; of: (link: NetworkSpec) => number }[] = [
   },
 ];
 
-/** Two or more series by the one number of their links that differs. Intervals of fewer rounds are too wide. */
+/** Series whose links differ in one number. Intervals of fewer rounds are too wide. */
 export function linkFigures(result: Result): Figure[] {
   const { axis, text, points } = pointsByRound(result);
   const measured = result.variants.flatMap(({ name: variant, series: name, network }) => {

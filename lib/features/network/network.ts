@@ -1,4 +1,4 @@
-// An emulated network: two namespaces joined by a link, made by the process delaylink. Without root they are in a user namespace.
+// Two namespaces joined by a link, made by the process delaylink; without root in a user namespace.
 import type { ChildProcessWithoutNullStreams } from 'node:child_process';
 import { once } from 'node:events';
 import { open } from 'node:fs/promises';
@@ -27,12 +27,12 @@ interface LinkReady {
   toServerThread: number;
 }
 
-/** The use since the last report; some packets may be on their way. `atMs`: CLOCK_MONOTONIC. */
+/** Use since the last report; packets may be on their way. `atMs`: CLOCK_MONOTONIC. */
 export interface LinkCounts extends NetworkUse {
   atMs: number;
 }
 
-/** The use since the last report, once the link was empty for a round trip; `quiet` is false if it was not within 10 s. */
+/** Use since the last report, once the link was empty for a round trip; `quiet` is false if not within 10 s. */
 export interface LinkReport extends NetworkUse {
   quiet: boolean;
   /** Packets that the devices of both sides dropped; should be 0. */
@@ -50,9 +50,8 @@ const reportSeconds = 30;
 const linkNice = -15;
 
 /**
- * Starts the link and returns once both namespaces have their settings; `settings` says which ones failed.
- * @param binary delaylink's path
- * @throws UserError if the link cannot start or a settings file cannot be read, Interrupted after a signal
+ * Returns once both namespaces have their settings; `settings` says which failed. @param binary delaylink's path @throws UserError if the
+ * link does not start or a settings file is unreadable, Interrupted after a signal
  */
 export async function openNetwork(options: {
   binary: string;
@@ -104,7 +103,7 @@ export async function openNetwork(options: {
     })());
 
   try {
-    // If the kernel weighs sessions, a nice value counts only within the link's own session.
+    // Where sessions are weighed, a nice value counts only within the link's own.
     if (caller.uid === 0) await weighSession(child.pid, linkNice);
     const {
       server: { address, netns },
@@ -121,7 +120,7 @@ export async function openNetwork(options: {
       client: { netns: client.netns, enter: enterAsMaker(caller, pid) },
       /** Settles if the link ends before stop() is called, with a line that says how. */
       died,
-      /** Returns the use now. Must not run beside another question. Throws UserError, or Interrupted after a signal. */
+      /** Must not run beside another question. Throws UserError, or Interrupted after a signal. */
       counts: () => askLink<LinkCounts>(link, 'counts'),
       /** The same, and the lateness restarts. */
       mark: () => askLink<LinkCounts>(link, 'mark'),
@@ -184,7 +183,7 @@ async function failed(line: Promise<string>): Promise<never> {
   throw new UserError(await line);
 }
 
-/** Reads the settings of both sides; the last value of a name applies. Throws UserError for a wrong file or line. */
+/** The last value of a name applies. Throws UserError for a wrong file or line. */
 export async function settingsOf(spec: NetworkSpec): Promise<SettingOrder[]> {
   const orders: SettingOrder[] = [];
   for (const side of ['server', 'client'] as const) {
@@ -195,9 +194,7 @@ export async function settingsOf(spec: NetworkSpec): Promise<SettingOrder[]> {
   return orders;
 }
 
-/**
- * Returns name and value of each line of sysctl.conf(5), without its `-`: a setting may always fail. Throws UserError for any other line.
- */
+/** Reads sysctl.conf(5), without `-`: a setting may always fail. Throws UserError for any other line. */
 export function readSettings({ file, text, origin = file }: Layer): [string, string][] {
   return text.split('\n').flatMap((raw, index): [string, string][] => {
     const line = raw.trim();
@@ -231,7 +228,7 @@ function makeNamespaces({ uid }: Caller): readonly Before[] {
   return uid === 0 ? [] : [['unshare', '--user', '--map-root-user', '--']];
 }
 
-/** Goes before a command to run it in the namespace that process `maker` made; keeps its process id and user. */
+/** Runs a command in the namespace that process `maker` made, with its process id and user. */
 export function enterNetwork(caller: Caller, maker: number, netns: string): Before[] {
   const { uid, gid } = caller;
   if (uid === 0) return [['nsenter', `--net=${netns}`, '--']];
@@ -242,7 +239,7 @@ export function enterNetwork(caller: Caller, maker: number, netns: string): Befo
 
 /** Goes before a command that opens sockets in the maker's namespaces; empty for root. */
 function enterAsMaker({ uid }: Caller, maker: number, ...more: string[]): Before[] {
-  // Without --preserve-credentials, nsenter changes the groups, which fails in this user namespace.
+  // nsenter would change the groups, which fails in this user namespace.
   const user = ['--preserve-credentials', `--user=/proc/${maker}/ns/user`];
   return uid === 0 ? [] : [['nsenter', ...user, ...more, '--']];
 }

@@ -34,7 +34,7 @@ export const link: Observer = {
   },
 };
 
-/** After a warm-up packets are counted at the window's ends, and later ones do not matter. Else all are, by the report alone. */
+/** After a warm-up packets count at the window's ends; else all do, by the report alone. */
 function seenBy(
   samples: readonly LinkCounts[],
   report: LinkReport,
@@ -48,7 +48,7 @@ function seenBy(
   return { within, notes: report.quiet ? [] : [notAtRest] };
 }
 
-/** @throws RoundFailure without a report, or if the network's own devices dropped packets */
+/** @throws RoundFailure without a report, or if the network's devices dropped packets */
 async function reportOf(network: Network): Promise<LinkReport> {
   const report = await network.report().catch(asRoundFailure);
   if (report.deviceDrops > 0)
@@ -60,7 +60,7 @@ async function reportOf(network: Network): Promise<LinkReport> {
 
 const linkIntervalMs = 100;
 
-/** Samples a link until `stop`. Lateness begins anew after the warm-up, which begins with the first packet. */
+/** Lateness begins anew after the warm-up, which begins with the first packet. */
 export function sampleLink(network: Pick<Network, 'counts' | 'mark'>, warmupSeconds: number) {
   const samples: LinkCounts[] = [];
   const over = new AbortController();
@@ -84,7 +84,7 @@ export function sampleLink(network: Pick<Network, 'counts' | 'mark'>, warmupSeco
   return {
     /** Samples in order of time. */
     samples,
-    /** Takes a last sample. Returns the error that ended the sampling before. May be called twice. */
+    /** Returns the error that ended the sampling before. May be called twice. */
     stop() {
       over.abort();
       return ended;
@@ -93,8 +93,8 @@ export function sampleLink(network: Pick<Network, 'counts' | 'mark'>, warmupSeco
 }
 
 /**
- * Returns the network's use in a phase: the whole report if the window has no warm-up, else the counts interpolated at the window's
- * ends and the lateness of the last sample. @param samples empty only if the window is idle before
+ * Takes the whole report without a warm-up, else counts interpolated at the window's ends and the last sample's lateness. @param samples
+ * empty only if the window is idle before
  */
 export function networkUseBetween(
   samples: readonly LinkCounts[],

@@ -1,4 +1,4 @@
-// npm run report: makes the page of a run again, or shows a comparison over all its runs.
+// npm run report: makes a run's page again, or compares all its runs.
 import { existsSync, statSync, type Stats } from 'node:fs';
 import { inOneLine, usageError, UserError, unknownWord } from '../../errors.ts';
 import { makeFolder } from '../../files.ts';
@@ -50,7 +50,7 @@ export async function reportCommand(args: readonly string[]): Promise<number> {
   return 0;
 }
 
-/** Prints the comparison of all complete runs of that scenario. @throws UserError (exit code 2) if there are none */
+/** @throws UserError (exit code 2) without complete runs of that scenario */
 async function historyOf(name: string, results: string, run: string | undefined): Promise<number> {
   if (run !== undefined) throw usageError(`--history takes a scenario: leave out "${run}"`);
   const runs = await runsIn(results);
@@ -102,7 +102,7 @@ function keptResults(folders: readonly string[]): { kept: Result[]; leftOut: str
   return { kept, leftOut: words.length === 0 ? '' : `left out: ${words.join(', ')}` };
 }
 
-/** Each run once: a folder may be a copy of another. Machines may have runs of one name. */
+/** A folder may be a copy of another, and machines may have runs of one name. */
 function withoutCopies(results: readonly Result[]): Result[] {
   const runs = new Map<string, Result>();
   for (const result of results) {

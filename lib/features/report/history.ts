@@ -25,7 +25,7 @@ export interface KeptEffect {
   roundRatios: readonly number[];
 }
 
-/** The comparisons of all runs, by what they compare; of runs that compared nothing or had too few rounds none. */
+/** By what they compare; none of runs with too few rounds. */
 export function effectsOf(results: readonly Result[]): Map<string, KeptEffect[]> {
   const all = results.flatMap(({ run, environment, comparisons }) =>
     comparisons
@@ -72,10 +72,10 @@ function combined(estimates: readonly Estimate[]): Estimate {
 }
 
 /**
- * The mean effect with a 95 % interval for another boot's mean of such effects: a random-effects model whose variance between
- * boots is that of DerSimonian and Laird (Control. Clin. Trials 7, 1986), with the interval of Hartung and Knapp (Stat. Med. 20,
- * 2001), never narrower than without their factor (Röver, Knapp and Friede, BMC Med. Res. Methodol. 15, 2015). Runs of one boot
- * count as one; of a single boot it is over runs. @param effects at least two
+ * The mean effect with a 95 % interval for another boot's mean: a random-effects model with DerSimonian and Laird's variance between boots
+ * (Control. Clin. Trials 7, 1986) and the interval of Hartung and Knapp (Stat. Med. 20, 2001), never narrower than without their factor
+ * (Röver, Knapp and Friede, BMC Med. Res. Methodol. 15, 2015). Runs of one boot count as one; a single boot's count each. @param effects
+ * at least two
  */
 export function pooled(effects: readonly KeptEffect[]): Pooled {
   const boots = groupedBy(effects, ({ boot }) => boot);
@@ -122,7 +122,7 @@ export function ofRun({ roundRatios }: KeptEffect): RatioInterval {
   );
 }
 
-/** A part for each pair of variants that was compared. @param results of one scenario, the oldest first */
+/** A part per compared pair. @param results of one scenario, the oldest first */
 export function historyParts(results: readonly Result[]): Part[] {
   return [...effectsOf(results)].map(([what, effects]) => {
     const boots = [...new Set(effects.map(({ boot }) => boot))];

@@ -36,7 +36,7 @@ export const readRates: Reader<number[]> = (flag, text) => {
   return [...new Set(rates)].sort((a, b) => a - b);
 };
 
-/** Rates: the search for the highest within a limit (docs/verdicts.md, Searches), and latency by rate. */
+/** The highest rate within a limit (docs/verdicts.md, Searches), and latency by rate. */
 export const search: Feature = {
   flags: {
     within: {

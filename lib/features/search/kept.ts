@@ -1,4 +1,4 @@
-// Whether a step of a search keeps the limit. k6 runs isKept, rateEnd and isHopeless.
+// Whether a step keeps the limit. k6 runs isKept, rateEnd and isHopeless.
 import { responsesNeeded, valuesIn } from '../../analysis/latency.ts';
 import { isBehind } from '../../analysis/limit.ts';
 import { roundRps, successRatioOf, tolerableFailures } from '../../analysis/phases.ts';
@@ -9,13 +9,13 @@ import type { Within } from '../../scenario/model.ts';
 /** No pause of the machine takes more of a rate. */
 const overloadedBelow = 0.9;
 
-/** One kept step of so many is enough, because a pause of the machine may break the others. */
+/** One kept step of so many is enough: a pause of the machine may break the others. */
 const mostStepsAtRate = 3;
 
 /** The outcome of steps at a rate; 'open': it takes another step. */
 export type RateEnd = 'kept' | 'broken' | 'open';
 
-/** Whether a step keeps the limit. Unanswered requests count in its latency. @param rate the step's, in requests/s */
+/** Unanswered requests count in the latency. @param rate in requests/s */
 export function isKept(step: LoadResult, rate: number, within: Within): boolean {
   // Without the words of whyNotKept: k6 cannot format numbers for a language.
   return (
@@ -25,7 +25,7 @@ export function isKept(step: LoadResult, rate: number, within: Within): boolean 
   );
 }
 
-/** Whether a rate keeps the limit, after a step at it. @param number the step's at that rate, from 1 */
+/** Judges a rate after a step. @param number of steps at that rate */
 export function rateEnd(step: LoadResult, number: number, rate: number, within: Within): RateEnd {
   if (isKept(step, rate, within)) return 'kept';
   return number < mostStepsAtRate && !isBeyondPauses(step, rate, within) ? 'open' : 'broken';
@@ -39,7 +39,7 @@ function isBeyondPauses(step: LoadResult, rate: number, within: Within): boolean
   );
 }
 
-/** Whether half of the answers broke the limit of a higher percentile: no pause is so long. */
+/** Half of the answers broke a higher percentile's limit: no pause is so long. */
 export function isHopeless({ latencyMs: { p50 } }: LoadResult, { metric, ms }: Within): boolean {
   return metric !== 'p50' && p50 > ms;
 }

@@ -1,4 +1,4 @@
-// The search for the highest rate that keeps a latency limit (docs/verdicts.md, Searches), as the script runs it.
+// Searches for the highest rate within a latency limit (docs/verdicts.md, Searches), as the script runs it.
 import { geometricMean } from '../../analysis/statistics.ts';
 import type { PhaseOutcome } from '../../k6/load-plan.ts';
 import type { LoadResult } from '../../result/load-result.ts';
@@ -6,10 +6,10 @@ import type { Phase } from '../../result/result.ts';
 import type { Within } from '../../scenario/model.ts';
 import { isHopeless, isKept, rateEnd, type RateEnd } from './kept.ts';
 
-/** What the script gets: a search for the highest rate at which each side keeps a limit. */
+/** A search for each side. */
 export interface SearchPlan {
   within: Within;
-  /** The rate that each side found in earlier rounds, null if none; and the lowest of all sides of the run. */
+  /** Rates of earlier rounds, null if none; and the lowest of all sides. */
   known: readonly (number | null)[];
   lowest: number | null;
   /** From 0 to 1: how far beneath, so that rounds begin at other rates. */
@@ -20,7 +20,7 @@ export interface SearchPlan {
   stepSeconds: number;
 }
 
-/** The begin of a search in requests/s, the factor to the next rate, which grows until both sides of the limit are known, and the lowest rate to try. */
+/** The first rate in requests/s, the factor to the next, which grows until the limit lies between two rates, and the lowest rate. */
 export interface SearchStart {
   rate: number;
   factor: number;
@@ -31,34 +31,30 @@ export interface SearchStart {
 export const highestRate = 10_000_000;
 export const lowestRate = 100;
 
-/** The limit is near once the lowest broken rate is at most so many times the highest kept one. */
+/** The limit is near with the lowest broken rate at most so many times the highest kept one. */
 const bracket = 1.25;
 
-/** Steps around the limit, and the change of the rate in ln: from the longest, halved at each reversal, to the shortest. */
+/** Steps around the limit change ln of the rate by the longest, halved at each reversal, to the shortest. */
 const around = { steps: 8, longest: 0.08, shortest: 0.03 };
 export const stepsAround = around.steps;
 
-/** After so many first steps with the same outcome an end of the bracket was wrong: the way to the limit goes on from there, by this factor. */
+/** So many equal outcomes show a wrong end of the bracket: the way goes on from there, by this factor. */
 const astray = { steps: 5, factor: 1.2 };
 
-/** A search takes at most 38 steps, three at each rate until the limit is near; the rest is for searches that went astray. */
+/** At most 38, three at each rate until the limit is near; the rest is for searches that went astray. */
 export const mostSteps = 80;
 
 const widestFactor = 2;
 
-/** Factors down from a broken rate to the next; then the lowest rate at once, since steps take longer at lower rates. */
+/** Factors down from a broken rate; then the lowest at once, as steps take longer at low rates. */
 const strides = [1.2, 1.44];
 
-/**
- * A search begins below the lowest known rate, by a factor that varies by round. `least` is the lowest rate to try, as a share of the
- * side's own rate.
- */
+/** A search begins below the lowest known rate, by a factor that varies by round. `least`: the lowest rate per the side's own. */
 const beneath = { from: 0.6, to: 0.85, factor: 1.2, least: 0.25 };
 
 /**
- * Returns the start of each side's search: the same rate for all, below all limits. If pauses blur the limit, a search ends near its
- * start. With a start at the side's earlier rate, a bad round would affect later rounds.
- * @param measure responses per second of each side without a rate, for a round before which nothing is known
+ * All sides start at one rate, below all limits: if pauses blur a limit, a search ends near its start, and with a side's own rate a bad
+ * round would affect later ones. @param measure responses per second of each side without a rate, before anything is known
  */
 export function searchStarts(
   { known, lowest, drawn }: Pick<SearchPlan, 'known' | 'lowest' | 'drawn'>,
@@ -71,7 +67,7 @@ export function searchStarts(
   return known.map((own) => ({ rate, factor, least: beneath.least * (own ?? 0) }));
 }
 
-/** A side's search for the rate that half of the steps keep: Dixon & Mood's staircase method (J. Am. Stat. Assoc. 43, 1948). */
+/** Half of the steps keep the rate: Dixon & Mood's staircase method (J. Am. Stat. Assoc. 43, 1948). */
 export class RateSearch {
   /** The rates nearest to the limit on both sides, until it is near. */
   kept: number | undefined;
@@ -106,15 +102,15 @@ export class RateSearch {
     return this.#possible(broken / (strides[this.#falls - 1] ?? Infinity));
   }
 
-  /** requests/s; undefined until the search is over, and if the lowest rate broke the limit. */
+  /** In requests/s; undefined until the search is over, and if the lowest rate broke the limit. */
   get found(): number | undefined {
     if (this.kept === highestRate) return highestRate;
     if (this.#walk === undefined || this.#walk.rates.length < around.steps) return undefined;
-    // The first rate depends on the bracket; the next rate on the outcome of the last step.
+    // The first rate depends on the bracket, each next one on the last outcome.
     return geometricMean([...this.#walk.rates.slice(1), this.#walk.next]);
   }
 
-  /** Takes the result of a step at the rate from next(). Returns whether the rate is kept; 'open' asks for another step at it. */
+  /** Takes a step at the rate of next(). 'open' asks for another one. */
   judge(rate: number, step: LoadResult): RateEnd {
     this.#steps++;
     const end = this.#endOf(rate, step);
@@ -126,7 +122,7 @@ export class RateSearch {
     // Near the limit each step counts.
     if (this.#walk !== undefined) return isKept(step, rate, this.#within) ? 'kept' : 'broken';
     const end = rateEnd(step, this.#steps, rate, this.#within);
-    // Until a rate is kept, a single hopeless step is enough: the way down may be long, and its steps are.
+    // Until a rate is kept, one hopeless step is enough: the way down may be long.
     if (end === 'open' && this.kept === undefined && isHopeless(step, this.#within))
       return 'broken';
     return end;
@@ -168,9 +164,8 @@ export class RateSearch {
 }
 
 /**
- * Searches for all sides at once: each step loads all sides, each at its own rate, or at the rate that it found.
- * @param load makes a step (from 1) at these rates in requests/s
- * @param tell takes the outcome of each step
+ * Each step loads all sides, at a rate each, or at the one found. @param load makes a step (from 1) at these rates in requests/s @param
+ * tell takes the outcomes
  */
 export function searchSides(
   from: readonly SearchStart[],

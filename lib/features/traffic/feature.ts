@@ -1,4 +1,4 @@
-// Requests that were recorded: access logs, a browser's HAR, targets of vegeta (docs/compare.md).
+// Recorded requests: access logs, a browser's HAR, targets of vegeta (docs/compare.md).
 import { oneOfNames, type Arguments, type Flag } from '../../cli/arguments.ts';
 import type { Given } from '../../cli/sides.ts';
 import type { Feature } from '../../feature.ts';
@@ -49,7 +49,7 @@ const requestFlags: Readonly<Record<string, Flag>> = {
 
 export const traffic: Feature = { requestFlags, requests: recordedRequests };
 
-/** Returns the requests that the flags ask for; undefined if none does. Throws UserError (exit code 2). */
+/** Undefined if no flag asks. Throws UserError (exit code 2). */
 async function recordedRequests(
   parsed: Arguments,
   sides: readonly Given[],

@@ -1,4 +1,4 @@
-// Reads the access log of a server: which requests it had, how often, and with which status.
+// Reads access logs: requests, how often, and with which status.
 import { createReadStream, type ReadStream } from 'node:fs';
 import { pipeline } from 'node:stream';
 import { fileURLToPath } from 'node:url';
@@ -28,9 +28,9 @@ const mostRequests = 10_000;
 const mostKept = 1_000_000;
 
 /**
- * Reads access logs: combined or common format (also with a host before it), or a JSON object per line. `-` is stdin; .gz is gzip.
- * @returns the most frequent requests first, each with its most frequent status; the most frequent host of a log that names hosts
- * @throws UserError (exit code 2) for a file that cannot be read, an unknown format, and if nothing is left
+ * Reads the combined or common format (also with a host before it), or JSON lines. `-` is stdin; .gz is gzip. @returns the most frequent
+ * first, with their most frequent status; of a log with hosts, the most frequent one's @throws UserError (exit code 2) for an unreadable
+ * file, an unknown format, and if nothing is left
  */
 export async function readLog(
   files: readonly string[],
@@ -80,7 +80,7 @@ export async function readLog(
   return { requests, ...host, notes: [summary, ...left] };
 }
 
-/** The requests of access logs, as readLog reads them. @param files URLs such as `new URL('access.log', import.meta.url)`, or paths */
+/** Requests as readLog reads them. @param files URLs such as `new URL('access.log', import.meta.url)`, or paths */
 export async function fromLog(
   ...files: (string | { readonly href: string })[]
 ): Promise<readonly LoadRequest[]> {
@@ -198,10 +198,7 @@ const usual: LineForm = {
   variables: ['host', 'request', 'status'],
 };
 
-/**
- * A variable's value extends to the text after the variable; nginx escapes quotes in it. Variables without text between them
- * cannot be separated, so they have no value.
- */
+/** A variable ends at the text after it; nginx escapes quotes. Without text between, variables have no value. */
 function lineForm(format: string): LineForm {
   const variables: string[] = [];
   const parts = [...format.matchAll(/((?:\$(?:\w+|\{\w+\}))+)|[^$]+|\$/g)];
@@ -216,7 +213,7 @@ function lineForm(format: string): LineForm {
   return { pattern: new RegExp(`^${sources.join('')}`), variables };
 }
 
-/** A request as a log has it, or why the line has none. @param forms beside the usual ones */
+/** Why a line has no request, or its request. @param forms beside the usual ones */
 function entryOf(line: string, forms: readonly LineForm[]) {
   if (line.length >= longestLine) return 'longer than 64 KiB';
   const fields = fieldsOf(line, forms);
@@ -260,7 +257,7 @@ function fieldsOf(line: string, forms: readonly LineForm[]): Record<string, unkn
   }
 }
 
-/** Makes a target valid for a request: bytes that a log escapes (\xC3) and non-ASCII characters become %C3. */
+/** Escaped bytes (\xC3) and non-ASCII characters become %C3. */
 function sendable(target: string): string {
   return wellFormed(target)
     .replace(/#.*$/s, '')

@@ -13,10 +13,7 @@ import { lasting, lookAlone } from './look.ts';
 import { heldAgainst } from './held.ts';
 import { isAsked, lengthOfLook } from './length.ts';
 
-/**
- * Looks at the sides that were compared, unless the flags say no. Returns the result with what was seen, in which verdicts that do not
- * hold are taken back. Throws Interrupted.
- */
+/** Looks at compared sides, unless flags say no. Takes verdicts back that do not hold. Throws Interrupted. */
 export async function lookAfterRounds(run: EndedRun): Promise<Result | undefined> {
   const { context, result, flags, examined, tell, say } = run;
   const { stepped } = context.plan;

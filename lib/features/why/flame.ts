@@ -1,9 +1,9 @@
-// Flame graphs of the CPU time of a request: of a side, or of the difference between two.
+// Flame graphs of a request's CPU time: a side's, or the difference of two.
 import { total } from '../../analysis/statistics.ts';
 import { short } from '../../format.ts';
 import { html, type Html } from '../../report/html/page.ts';
 
-/** Stacks of a side in the folded format: "outermost;…;innermost 12", with the number of samples. */
+/** Folded: "outermost;…;innermost 12", with the number of samples. */
 export interface Stacks {
   variant: string;
   folded: string;
@@ -72,7 +72,7 @@ function differenceLook({ now, before }: Node): Look {
   };
 }
 
-/** Draws the stacks, the outermost function on top. With a baseline, red takes more CPU time than it, green less. */
+/** The outermost function is on top. Red takes more CPU time than the baseline, green less. */
 export function flameGraph(stacks: Stacks, baseline?: Stacks): Html {
   const root = newNode('all');
   addStacks(root, stacks, 'now');

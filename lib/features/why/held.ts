@@ -1,4 +1,4 @@
-// The verdicts of the rounds, held against each side alone: which of them stand, in words.
+// Which verdicts of the rounds hold against each side alone, in words.
 import { checkOf, rateCheckOf, type Check } from '../../analysis/alone.ts';
 import { measuredComparisons } from '../../analysis/comparisons.ts';
 import { duration, enumeration, percent, scaledTime, whole } from '../../format.ts';
@@ -7,7 +7,7 @@ import { effectText } from '../../report/verdict-words.ts';
 import type { BesideRatio, Comparison, Metric, Result } from '../../result/result.ts';
 import { latencyMetrics } from '../../scenario/latency-metrics.ts';
 
-/** The result without the verdicts that do not hold alone. @param result with `alone`, or as it was */
+/** Leaves out verdicts that do not hold alone. @param result with `alone`, or as it was */
 export function heldAgainst(result: Result): Result {
   if (result.alone === undefined) return result;
   const slower = result.variants.flatMap(({ name }) => rateText(name, result) ?? []);
@@ -24,7 +24,7 @@ export function heldAgainst(result: Result): Result {
   };
 }
 
-/** A side at a rate that answers another number of requests alone, as a clause; undefined if it does not, or was not checked. */
+/** A side at a rate that alone answers another number of requests, as a clause. */
 function rateText(name: string, result: Result): string | undefined {
   const check = rateCheckOf(name, result);
   if (check?.differs !== true) return undefined;

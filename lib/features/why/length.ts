@@ -1,4 +1,4 @@
-// How long the look after the rounds takes: announced before them, and planned after them.
+// How long the look takes: announced before the rounds, planned after them.
 import { total } from '../../analysis/statistics.ts';
 import { serverMetricNames } from '../../result/server-metrics.ts';
 import type { PlanDraft, PlannedVariant } from '../../runner/plan.ts';
@@ -6,11 +6,11 @@ import { estimatedSeconds, expectedRounds } from '../../runner/times.ts';
 import { isCounted } from '../../scenario/load.ts';
 import { loadOf } from '../../scenario/variants.ts';
 
-/** Load of a side, in seconds, while perf samples CPU time if nothing else asks for one, and while it counts calls. */
+/** Seconds of load while perf samples, if nothing else asks for one, and while it counts calls. */
 export const perfLoadSeconds = { sampled: 2, counted: 0.5 };
-/** A load is as long as the load's own text says, but no longer, nor are those of all sides together, in seconds. */
+/** A load has its own text's length at most, and these, in seconds. */
 const longestSeconds = { ofSide: 10, ofAll: 30 };
-/** About how long a side's start and end take with those of a load, and with perf also its reading and its second load, in seconds. */
+/** Seconds of a side's start and end with a load's, and with perf also its reading and second load. */
 const overheadSeconds = { alone: 1.5, withPerf: 2 };
 /** A shorter load says less than the rounds. */
 const shortestSeconds = 0.5;
@@ -33,14 +33,14 @@ interface AskedLook {
   isJudged(side: PlannedVariant): boolean;
 }
 
-/** Returns what the look takes, in seconds, by side: secondsOf is the load that is held against the rounds, 0 for none; takes is all of it. */
+/** Seconds by side: secondsOf for the load held against the rounds, 0 for none; takes for all. */
 export function lengthOfLook(
   plan: PlanDraft,
   { sides, asksWhy, tookSeconds, isJudged }: AskedLook,
 ) {
   const forCauses = overheadSeconds.withPerf + perfLoadSeconds.counted;
   const overhead = overheadSeconds.alone + (asksWhy ? forCauses : 0);
-  // The loads of all sides take a third of the rounds' time at most, and no longer than --max-time leaves.
+  // All sides' loads take a third of the rounds' time at most, and no more than --max-time leaves.
   const leftSeconds = (plan.maxTimeSeconds ?? Infinity) - tookSeconds;
   const most = Math.min(
     longestSeconds.ofSide,
@@ -56,7 +56,7 @@ export function lengthOfLook(
   return { secondsOf, takes };
 }
 
-/** Estimates the seconds of the look after the fewest rounds of a run; 0 if there is none for sure. */
+/** After the fewest rounds; 0 if there surely is no look. */
 export function expectedLook(plan: PlanDraft, flags: ReadonlyMap<string, string>): number {
   if (flags.has('no-look') || plan.stepped !== undefined || plan.variants.length < 2) return 0;
   // perf needs root.
@@ -68,7 +68,7 @@ export function expectedLook(plan: PlanDraft, flags: ReadonlyMap<string, string>
   return total(plan.variants, takes);
 }
 
-/** 0 where a round has that load already: the only one of its group, as long, or with all its requests from the first connect on. */
+/** 0 where a round has that load: the only one of its group, as long, or with all requests from the first connect on. */
 function checkedSeconds(plan: PlanDraft, { variant, load }: PlannedVariant, most: number): number {
   if (isCounted(load)) return 0;
   const { rate, requests = 0 } = load;

@@ -1,4 +1,4 @@
-// What perf has written, read: counts of system calls, and samples of CPU time by the part that they belong to.
+// Reads perf's output: counts of system calls, samples of CPU time by part.
 import { closeSync, openSync } from 'node:fs';
 import { basename } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -27,7 +27,7 @@ export const perfHangs = `perf does not end within ${perfSeconds} s`;
 export const eventOf = (count: string): string =>
   count.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
 
-/** Reads what `perf stat -x;` writes; a machine without hardware counters has "<not supported>" for some. */
+/** Reads `perf stat -x;`; without hardware counters some are "<not supported>". */
 export function countsIn(text: string, requests: number): Pick<WhySide, 'calls' | 'counts'> {
   const rows = text.split('\n').map((line) => line.split(';'));
   const all = new Map(
@@ -47,10 +47,7 @@ export function countsIn(text: string, requests: number): Pick<WhySide, 'calls' 
   return { calls: named.toSorted((a, b) => b.perRequest - a.perRequest), counts };
 }
 
-/**
- * Names of the kernel's system calls, as perf may trace them. As root, perf mounts tracefs for that if nothing has.
- * @throws UserError if it may not
- */
+/** Names that perf may trace. As root, perf mounts tracefs if nothing has. @throws UserError if it may not */
 export async function namesOfCalls(
   perf: string,
   signal: AbortSignal,
@@ -77,7 +74,7 @@ type Place = Pick<WhySide['cpu'][number], 'kind' | 'name'>;
 
 const mostFunctions = 5;
 
-/** Reads perf's samples of a side. @param file that `perf record` wrote. @throws UserError if it has no sample */
+/** @param file of `perf record` @throws UserError if it has no sample */
 export async function partsOf(
   { perf, calls }: { perf: string; calls: ReadonlySet<string> },
   server: StartedServer,
@@ -109,7 +106,7 @@ export async function partsOf(
     stacks,
     callsSeen: [...places.values()].flatMap(({ kind, name }) => (kind === 'call' ? name : [])),
     sampledSeconds,
-    /** Divides the CPU time of a request by the samples' shares: a virtual machine that stalls loses some of them. */
+    /** Samples have shares only: a virtual machine that stalls loses some. */
     of(cpuUs: number): Pick<WhySide, 'cpu' | 'functions'> {
       const us = (samples: number) => (cpuUs * samples) / all;
       const cpu = [...places.values()].map(({ samples, ...place }) => ({
@@ -124,7 +121,7 @@ export async function partsOf(
   };
 }
 
-/** Kernel functions end with "_[k]"; an object stands for what has no symbol, once for a run of frames. */
+/** Kernel functions end with "_[k]"; an object stands for a run of frames without symbols. */
 function foldedStack(frames: readonly Frame[]): string {
   const names = frames
     .filter(({ object }) => object !== '[unknown]')
@@ -138,7 +135,7 @@ function foldedStack(frames: readonly Frame[]): string {
     .join(';');
 }
 
-/** The kernel or a module of it, such as [kernel.kallsyms] and [veth]; a process has objects in brackets too. */
+/** The kernel or a module, such as [kernel.kallsyms] and [veth]; a process has objects in brackets too. */
 const isKernel = (object: string): boolean =>
   /^\[(guest\.)?kernel|^\[\w+\]$/.test(object) &&
   !/^\[(vdso|unknown|vvar|anon.*|heap)\]$/.test(object);
@@ -164,8 +161,8 @@ const seesKernel = (): boolean => {
 };
 
 /**
- * The user as whom perf reads samples. perf opens all programs and symbol maps (/tmp/perf-PID.map) that processes name, and
- * follows links there. For servers that do not run as root, this is a user who owns nothing.
+ * perf opens all programs and symbol maps (/tmp/perf-PID.map) that processes name, also through links: for servers not run by root as a
+ * user who owns nothing.
  */
 async function readerOf(perf: string, server: StartedServer): Promise<ChildOptions['user']> {
   const isRoots = server.processes().some((pid) => userOf(pid) === 0);
@@ -212,14 +209,14 @@ async function* samplesIn(
 }
 
 const syscallEntry = /^(do_syscall_64|do_int80_syscall_32|invoke_syscall|do_el0_svc)/;
-/** How the kernel calls the function of a system call; the compiler leaves any of them out. */
+/** The kernel's names for a system call's function; the compiler may leave any out. */
 const callForms = /^(?:__(?:x64|arm64|ia32|do|se)_sys_|do_sys_|__sys_|ksys_|do_)(\w+?)(?:\.\w+)*$/;
-/** The forms stand at the bottom of the stack; functions above them may be called alike. */
+/** They stand at the bottom of the stack; functions above may be called alike. */
 const mostFormFrames = 3;
 
 /**
- * Returns the part that a sample belongs to: the system call at the bottom of its kernel stack, else what the kernel did, or the
- * object in user space. @param calls names of system calls. @param programs paths of the server's executables
+ * The system call at the bottom of the kernel stack, else what the kernel did, or the object in user space. @param calls names of system
+ * calls @param programs paths of the server's executables
  */
 export function placeOf(
   frames: readonly Frame[],

@@ -12,10 +12,10 @@ import type { RunContext } from '../../runner/plan.ts';
 import type { StartedServer } from '../../servers/index.ts';
 import { eventOf, perfEnvironment, perfSeconds } from './perf-output.ts';
 
-/** Samples a second of CPU time: they cost about 2 % of it, and 10 s of a core are known within 1 %. */
+/** They cost about 2 % of CPU time; 10 s of a core are known within 1 %. */
 const samplesPerSecond = 799;
 
-/** Observes a server's processes, and writes to `file`. @param perf its path @param args of perf */
+/** Writes to `file`. @param perf its path @param args of perf */
 export function perfObserver(
   context: RunContext,
   server: StartedServer,
@@ -38,10 +38,7 @@ export function perfObserver(
   };
 }
 
-/**
- * Starts perf, which records when this returns. @param file receives its output. @throws UserError with its last line if it ends
- * instead
- */
+/** Returns once perf records. @param file receives its output @throws UserError with its last line if it ends instead */
 async function startPerf(
   { folder, plan, signal }: RunContext,
   perf: string,
@@ -83,7 +80,7 @@ export const samplerArgs = (): string[] =>
     ' ',
   );
 
-/** Each tracepoint makes perf's end longer: only those of calls that were seen in samples. */
+/** Each tracepoint makes perf's end longer: only calls seen in samples have one. */
 export const counterArgs = (calls: readonly string[]): string[] => [
   'stat',
   '-x;',

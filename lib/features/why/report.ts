@@ -1,4 +1,4 @@
-// Causes of a verdict, from the look of perf at its sides. docs/verdicts.md says how to read them.
+// Causes of a verdict, by perf. docs/verdicts.md says how to read them.
 import { measuredComparisons, variantOf } from '../../analysis/comparisons.ts';
 import { perRequestOf, reconnectsOf } from '../../analysis/phases.ts';
 import { total } from '../../analysis/statistics.ts';
@@ -19,7 +19,7 @@ import { allNames } from '../../present.ts';
 export const stacksFolder = 'stacks';
 export const stacksFile = (variant: string): string => `${stacksFolder}/${variant}.folded`;
 
-/** Threshold in standard deviations: with 20 equal parts, 2 % of runs name one by chance. */
+/** In standard deviations: of 20 equal parts, 2 % of runs name one by chance. */
 const surely = 3.3;
 /** Share of a request's CPU time; a smaller difference explains nothing. */
 const leastShare = 0.02;
@@ -27,11 +27,11 @@ const leastShare = 0.02;
 const leastCalls = { usual: 0.05, waiting: 0.3, share: 0.1 };
 const waitingCalls =
   /^(epoll_p?wait2?|p?poll|p?select6?|futex|clock_nanosleep|nanosleep|sched_yield|io_uring_enter|restart_syscall)$/;
-/** Per request (of about 2 µs each), and as a multiple: others on the machine cause some. */
+/** Per request (about 2 µs each), and as a multiple: others cause some. */
 const leastSwitches = { more: 0.2, times: 2.5 };
 /** A part of which the other side has a smaller share is of one side alone. */
 const ofOneShare = 0.1;
-/** A server started again spends up to this share more or less on a part: its memory lies elsewhere. */
+/** After a restart a part takes up to so much more or less: memory lies elsewhere. */
 const restartShare = 0.04;
 const most = { calls: 4, parts: 2, clauses: 3 };
 /** A side whose cores are used less than this waits for something else. */
@@ -144,10 +144,10 @@ function reasonOf(pair: Pair, result: Result): string {
       part.name !== 'interrupts' &&
       !isOfCalls(part) &&
       isClear(part) &&
-      // The time of what both sides do wanders with the machine's load from one look to the next.
+      // Time of what both do varies with the machine's load.
       (differs || part.isOfOne),
   );
-  // A server that is slower for another reason waits for its next request at other times.
+  // A server that is slower otherwise waits for requests at other times.
   const calls = all.every(({ waits }) => waits) && others.length > 0 ? [] : all;
   const causes: string[] = [];
   if (calls.length > 0) {
@@ -219,7 +219,7 @@ function connectionsText(variant: VariantResult, { share, kept }: Reconnects): s
   return `${variant.name} opens a connection for ${often}${handshakesText(variant)}`;
 }
 
-/** ", with a full TLS handshake", or the share of the handshakes that resumed a session. */
+/** ", with a full TLS handshake", or the share that resumed a session. */
 function handshakesText(variant: VariantResult): string {
   const handshakes = total(perRequestOf(variant, 'handshakes'), (count) => count);
   if (handshakes === 0) return '';
@@ -331,7 +331,7 @@ export type CpuBar = ReturnType<typeof cpuBars>['bars'][number];
 const colours = 7;
 const rest = 'the rest';
 
-/** A bar of CPU time per request for each side: its parts in the order of all sides, the largest first. */
+/** A bar per side: CPU time per request in parts, in one order, the largest first. */
 export function cpuBars(result: Result) {
   const sides = result.why?.sides ?? [];
   const largest = (name: string): number => Math.max(...sides.map((side) => usOf(side, name)));

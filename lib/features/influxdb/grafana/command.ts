@@ -24,7 +24,7 @@ const grafanaFlags = {
   help: { group: 'help', help: 'this text' },
 } as const;
 
-/** Starts Grafana and prints the address of the newest run. Returns 0 after Ctrl-C. Throws UserError and Interrupted. */
+/** Prints the newest run's address. Returns 0 after Ctrl-C. Throws UserError and Interrupted. */
 export async function grafanaCommand(args: readonly string[]): Promise<number> {
   const {
     positionals: [word],
@@ -46,7 +46,7 @@ async function show(url: string | undefined, signal: AbortSignal): Promise<void>
   const machine = thisMachine();
   const program = await findGrafana(machine, signal);
   const processors = readProcessors();
-  // The server's cores stay free for a run that may begin meanwhile, unless there is one core only.
+  // A run may begin meanwhile: the server's cores stay free, unless there is one core only.
   const cpus = defaultCores(processors)?.generatorCpus ?? cpusOf(processors.cores);
   const store = await openStore({
     ...(url === undefined
@@ -98,7 +98,7 @@ async function announce({ origin, port, files }: RunningGrafana, store: Store): 
   console.log('Ctrl-C ends it.');
 }
 
-/** Returns at the signal. Restarts a local influxd that a run has ended. Throws UserError if Grafana ends. */
+/** Restarts a local influxd that a run ended, until the signal. Throws UserError if Grafana ends. */
 async function watch(
   grafana: RunningGrafana,
   store: Store,
@@ -117,7 +117,7 @@ async function watch(
 
 type ShownRun = Awaited<ReturnType<typeof newestRun>>;
 
-/** The newest run with a table. Times are milliseconds since 1970; `endedMs` is null during the run. */
+/** Times are milliseconds since 1970; `endedMs` is null during the run. */
 async function newestRun(store: Store) {
   const tables = await store.query(
     `SHOW TAG VALUES FROM "${benchComparison.measurement}" WITH KEY = "run"`,

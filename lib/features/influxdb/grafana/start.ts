@@ -1,5 +1,5 @@
-// Runs a Grafana on loopback. Its folder has grafana.ini and provisioning/ (written at each start), lock, and data/ with the
-// admin's password, which Grafana reads only when it makes its data.
+// A Grafana on loopback. Its folder has grafana.ini and provisioning/ (written at each start), lock, and data/ with the admin's password,
+// which Grafana reads only when it makes its data.
 import { randomBytes } from 'node:crypto';
 import { closeSync, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { realpath } from 'node:fs/promises';
@@ -29,7 +29,7 @@ interface GrafanaProgram {
   command: string;
   home: string;
   image?: string;
-  /** The folder of the plugins it ships with, from version 13 on also InfluxDB's, where that is not in its home. */
+  /** Plugins that it ships with, from version 13 InfluxDB's too, if not in its home. */
   plugins?: string;
 }
 
@@ -38,7 +38,7 @@ const packagedHome = '/usr/share/grafana';
 /** From version 13.2 on, the system's packages name this folder in their service alone. */
 const packagedPlugins = '/var/lib/grafana/plugins-bundled';
 
-/** Finds Grafana, or Docker for its image. Throws UserError with the ways to install it. */
+/** Finds Grafana, or Docker for its image. Throws UserError with ways to install it. */
 export async function findGrafana(machine: Machine, signal?: AbortSignal): Promise<GrafanaProgram> {
   const named = machine.env['GRAFANA_HOME'];
   if (named) {
@@ -101,10 +101,7 @@ interface GrafanaOptions {
   env: NodeJS.ProcessEnv;
 }
 
-/**
- * Returns once it answers; then it has the lowest priority on its cores `cpus`.
- * @throws UserError when it does not start; the signal's reason
- */
+/** Returns once it answers, with the lowest priority on `cpus`. @throws UserError if it does not start; the signal's reason */
 export async function startGrafana({
   signal,
   ...options
@@ -206,7 +203,7 @@ function commandOf(
   return { command, args: ['run', '--rm', '--init', ...options, image, ...server] };
 }
 
-/** Leaves the cores to a run. Not set earlier, because Grafana's start would take minutes during a load. */
+/** Leaves the cores to a run. Earlier, its start would take minutes during a load. */
 async function comeLast(pid: number): Promise<void> {
   await Promise.allSettled([
     // All threads of its process group, which is its own.
@@ -238,7 +235,7 @@ async function freePort(): Promise<number> {
 
 const dashboardsFolder = join(projectRoot, 'dashboards');
 
-/** Only their owner may read the files: they contain InfluxDB's password. Throws the file system's error. */
+/** They contain InfluxDB's password: only their owner may read them. Throws the file system's error. */
 export function writeGrafanaFiles(folder: string, port: number, influx: Influx) {
   const at = (name: string) => join(folder, name);
   makePrivateFolder(folder);
@@ -275,7 +272,7 @@ function writePrivate(file: string, text: string): void {
   writeFileSync(file, text, { mode: 0o600 });
 }
 
-/** dashboards/provisioning's data source, with this InfluxDB's address, user and password. */
+/** dashboards/provisioning's data source with this InfluxDB. */
 function withInflux(
   file: { datasources: [{ jsonData: object }] },
   { url, credentials }: Influx,
