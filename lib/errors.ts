@@ -52,7 +52,6 @@ export function withShortQuotes(message: string): string {
   );
 }
 
-/** Makes a text printable, on one line. */
 export function inOneLine(text: string): string {
   return printable(text).replace(/[\n\t]/g, ' ');
 }

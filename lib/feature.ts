@@ -47,7 +47,7 @@ export interface FoundRates {
 }
 
 /** A scenario that is about to be planned. */
-export interface AskedScenario {
+interface AskedScenario {
   scenario: Scenario;
   /** The variants that the user asked for. */
   shown: readonly Variant[];

@@ -4,7 +4,6 @@ import { enumeration } from './format.ts';
 import { inOneLine, offer } from './errors.ts';
 import { byName } from './present.ts';
 
-/** A schema that outputs a T. */
 export type Form<T> = v.GenericSchema<unknown, T>;
 
 /** Makes the schema of an object from the schemas of its fields. */
@@ -62,7 +61,6 @@ function number(holds: (value: number) => boolean, requirement: string): Form<nu
   );
 }
 
-/** A whole number from `least` to `most`. */
 export const integer = (least: number, most: number): Form<number> =>
   number(
     (value) => Number.isSafeInteger(value) && value >= least && value <= most,
@@ -166,12 +164,10 @@ type Given<T> = T extends readonly (infer E)[]
   : T extends object
     ? { [K in keyof T]: Given<Exclude<T[K], undefined>> }
     : T;
-/** The type of an object with these fields. */
 export type Of<F extends v.ObjectEntries> = Given<
   v.InferOutput<v.StrictObjectSchema<F, undefined>>
 >;
 
-/** The form of an object with these fields. */
 export const given = <F extends v.ObjectEntries>(
   fields: F,
   object: ObjectForm = closed,

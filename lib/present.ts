@@ -36,7 +36,6 @@ export function without<T>(
   });
 }
 
-/** Returns the first value that is there. */
 export function firstOf<Of, Value>(
   all: readonly Of[],
   valueOf: (candidate: Of) => Value | undefined,

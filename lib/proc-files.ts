@@ -45,7 +45,6 @@ export function listeningUnixSockets(proc: string): { path: string; inode: strin
     });
 }
 
-/** Inodes of the unix sockets that listen at a path. */
 export function listeningAt(socket: string, proc: string): string[] {
   return listeningUnixSockets(proc).flatMap(({ path, inode }) => (path === socket ? [inode] : []));
 }

@@ -79,7 +79,6 @@ export const becoming = (
 /** The user enters the folder: root might follow a link to a place closed to them. */
 const entering = (folder: string): Before => ['sh', '-c', 'cd "$0" && exec "$@"', folder];
 
-/** Restores the user's umask. */
 export const withUserUmask: readonly Before[] = [
   ['sh', '-c', `umask ${userUmask.toString(8)}; exec "$@"`, 'sh'],
 ];
@@ -127,7 +126,6 @@ let devNull: number | undefined;
 
 const emptyFile = (): number => (devNull ??= openSync('/dev/null', 'r+'));
 
-/** All words of a child's command line. */
 function lineOf(options: ChildOptions): string[] {
   const { command, args, before = [], user, cpus, cwd, orphanedBy = 'KILL' } = options;
   const programs: Before[] = [['setpriv', `--pdeathsig=${orphanedBy}`, '--']];

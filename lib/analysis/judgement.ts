@@ -13,7 +13,6 @@ export type Obstacle =
   | { kind: 'otherBodies'; name: string; bodyRatio: number; page?: string }
   | { kind: 'severalBodies'; name: string; share: number }
   | { kind: 'belowRate' | 'generatorLimit'; name: string }
-  /** `share` of its turns. */
   | { kind: 'stalled'; name: string; share: number }
   | { kind: 'oneSided'; disturbance: OneSided }
   | { kind: 'needsCores' | 'needsRounds'; needed: number };

@@ -16,7 +16,7 @@ interface Loads {
   atLimit: boolean;
 }
 
-export interface MetricFacts {
+interface MetricFacts {
   lessIsBetter: boolean;
   /** NaN if unknown. */
   of: (round: Round) => number;
@@ -105,7 +105,6 @@ export function typicalOf(metric: Metric, rounds: readonly Round[]): number | un
   return figures.length > 0 && figures.every(Number.isFinite) ? median(figures) : undefined;
 }
 
-/** In the unit of its column. */
 export function inColumn(metric: ServerMetric, rounds: readonly Round[]): number | undefined {
   const { perUnit, columnUnit } = factsOf(metric);
   const typical = typicalOf(metric, rounds);

@@ -26,7 +26,6 @@ export interface Flag {
   help: string;
   /** It is for one of these flags, and is refused without. */
   needs?: readonly string[];
-  /** Flags with which it is refused. */
   without?: readonly string[];
   /** A feature's: called when all flags are read. Throws UserError (exit code 2). */
   check?: Reader<unknown>;
@@ -129,7 +128,6 @@ function refusedWith(name: string, known: Readonly<Record<string, Flag>>): strin
   return refused;
 }
 
-/** Returns the names of the flags that have a property. */
 export function flagsWith(
   property: 'namesRequests' | 'setsRate' | 'inSteps',
   known: Readonly<Record<string, Flag>>,
@@ -177,8 +175,7 @@ export function printGroupedHelp(
   printHelp([...lines, '', ...grouped]);
 }
 
-/** A line for each flag. */
-export function flagLines(known: Readonly<Record<string, Flag>>): string[] {
+function flagLines(known: Readonly<Record<string, Flag>>): string[] {
   const heads = Object.entries(known).map(
     ([name, { value }]) => `  --${name}${value === undefined ? '' : ` ${value}`}`,
   );

@@ -15,15 +15,16 @@ import { findVariants } from '../scenario/catalogue.ts';
 import type { Article } from '../scenario/article.ts';
 import { failIfCode } from './fail-if.ts';
 import { findScenario } from './find-scenario.ts';
-import { leftOutLine, possibleVariants } from './possible.ts';
-import { findDone } from './stored-results.ts';
-import { print, say, terminalOf } from './run-output.ts';
 import {
+  leftOutLine,
+  possibleVariants,
   mostSeconds,
   runScenario,
   type AskedOptions,
   type ScenarioOptions,
 } from './run-scenario.ts';
+import { findDone } from './stored-results.ts';
+import { print, say, terminalOf } from './run-output.ts';
 
 /**
  * Runs scenarios in order, long ones with --quick, and writes article.html and article.md. Names those that cannot run here. Returns the

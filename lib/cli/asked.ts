@@ -110,7 +110,6 @@ export const askedFlags = {
 export type AskedRun = Awaited<ReturnType<typeof readAsked>>;
 
 interface ReadPages {
-  /** `flag` names them. */
   pages?: AskedPages & { flag: string };
   /** What the check before the load has to know of them. */
   recorded?: Pick<AskedRequests, 'record' | 'acceptsDifferences'>;

@@ -57,7 +57,6 @@ interface Run {
   onClose(work: () => unknown): void;
 }
 
-/** A run that has its tools. */
 export type ReadyRun = Awaited<ReturnType<typeof getTools>>;
 
 type StoringRun = Awaited<ReturnType<typeof takeMachine>>;
@@ -105,7 +104,6 @@ function waitForTurn({ waitSeconds = 0 }: RunOptions, signal: AbortSignal): Prom
   return oneRunAtATime(undefined, undefined, { seconds: waitSeconds, signal, say: console.error });
 }
 
-/** Checks permission and results folder, and gets the tools. */
 export async function getTools(run: Run, servers: readonly ServerSpec[], options: RunOptions) {
   requirePermission(servers, options.hosts);
   await checkResultsFolder(options.out, leastBytes);

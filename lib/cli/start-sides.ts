@@ -19,7 +19,6 @@ import type { RunOptions } from './run-options.ts';
 import type { Side } from './side-loads.ts';
 import type { ReadyRun } from './run.ts';
 
-/** A side that was started, and its answer. */
 export interface Tried extends Side {
   answer: Answer;
   /** The answer to a request that accepts gzip; absent if the load sets Accept-Encoding. */

@@ -56,7 +56,7 @@ export function segmentBegins(): string[] {
   return (exec.test.options.executionSegmentSequence ?? '0,1').split(',').slice(0, -1);
 }
 
-/** Prints the outcome of a phase for the runner. */
+/** The runner reads it. */
 export function tell(outcome: PhaseOutcome): void {
   console.log(phaseLinePrefix + JSON.stringify(outcome));
 }

@@ -43,7 +43,6 @@ function runPhases(): void {
   }
 }
 
-/** Adds what a warm-up of its own did to the result of the load behind it. */
 function addWarmUp(result: LoadResult, { requests, warmupRequests, wire, continuous }: LoadResult) {
   result.warmupRequests += requests + warmupRequests;
   const { wire: measured = {} as NonNullable<LoadResult['wire']> } = result;
@@ -63,11 +62,7 @@ function orAbort<T>(work: () => T): T {
 }
 
 /** Adds times of pages alone to a phase, by the same sides. No sample has them. */
-export function addAlone(
-  results: readonly LoadResult[],
-  phase: AlternateOptions,
-  seconds: number,
-): void {
+function addAlone(results: readonly LoadResult[], phase: AlternateOptions, seconds: number): void {
   const sides = phase.sides.map((side) => aloneOptions(side, seconds));
   const alone = loadgen.alternate({ ...phase, sides, samples: false });
   for (const [side, { pages }] of results.entries())

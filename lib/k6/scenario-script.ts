@@ -14,7 +14,6 @@ import type { Scenario } from '../scenario/model.ts';
 import type { AlternateOptions, LoadPlan, SideOptions } from './load-plan.ts';
 import { warmedUp } from './warm-ups.ts';
 
-/** A scenario with its loads. */
 export interface ScenarioScript {
   name: string;
   title: string;

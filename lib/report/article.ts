@@ -32,7 +32,6 @@ export function articleTitle({ title, author, date }: Article): string {
   return `${title} (${author === undefined ? '' : `${author}, `}${date})`;
 }
 
-/** The colour of a verdict for each state. */
 const colours: Readonly<Record<ClaimState, Verdict>> = {
   'holds here': 'faster',
   'does not hold here': 'same',

@@ -179,7 +179,6 @@ export function ownFigures({ rests }: Claim, results: ReadonlyMap<string, Result
   });
 }
 
-/** The same as one text. */
 export function madeBy(figures: readonly OwnFigures[]): string {
   return figures.map(({ text }) => text).join('; ');
 }

@@ -75,7 +75,6 @@ export interface Answered {
 /** Above the table of differences. */
 export const differencesTitle = 'The sides differ in this, and part of what is seen comes from it:';
 
-/** The columns of the answers themselves. */
 export const answerColumns = {
   status: leftColumn('status', ({ answer: { status } }: Answered) => String(status)),
   compression: leftColumn('compression', ({ answer }: Answered) => compressionText(answer)),
@@ -83,11 +82,10 @@ export const answerColumns = {
   type: leftColumn('type', ({ answer }: Answered) => typeText(answer)),
 };
 
-export const compressionText = ({ encoding }: Pick<Answer, 'encoding'>): string =>
-  encoding || 'none';
+const compressionText = ({ encoding }: Pick<Answer, 'encoding'>): string => encoding || 'none';
 
 /** Without parameters, such as the character set. */
-export function typeText({ type }: Pick<Answer, 'type'>): string {
+function typeText({ type }: Pick<Answer, 'type'>): string {
   return (type.split(';')[0] as string).trim().toLowerCase() || 'none';
 }
 

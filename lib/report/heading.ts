@@ -23,7 +23,6 @@ export interface RunHeading {
   load: string;
   /** The length of each variant's page, or the mean of its pages. */
   bodyBytes: readonly number[];
-  /** The number of each variant's pages. */
   pages: readonly number[];
   /** "HTTP/2 over TLS", or "HTTP/1.1 and HTTP/2 over TLS". */
   protocol: string;
@@ -62,7 +61,6 @@ function lengthText({ rounds, seconds, atMost, estimated }: RunHeading): string 
   return `${rounds} to ${atMost.rounds} rounds, ${time} to ${duration(atMost.seconds)}`;
 }
 
-/** Where servers and generator run. */
 function placesTexts({ server, addresses, environment }: RunHeading): string[] {
   const k6 = `k6 ${environment.versions['k6'] ?? ''}`.trim();
   const atAddresses = addresses.map((address) => `${address} where it runs`);

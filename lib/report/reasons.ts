@@ -17,7 +17,6 @@ export function inWords(judgement: Judgement, sameWithin: number): Comparison {
   };
 }
 
-/** Why the interval has this verdict. */
 function intervalText({ metric, verdict, roundsNeeded }: Judgement, sameWithin: number): string {
   if (verdict === 'same') return `the 90 % interval is within ${tolerance(sameWithin)} of equal`;
   if (verdict === 'inconclusive') return `the interval includes 1: ${decidingText(roundsNeeded)}`;

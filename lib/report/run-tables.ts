@@ -45,7 +45,6 @@ export function tableParts(result: Result): Part[] {
   return [...articleParts(result), ...chartsOf(result)];
 }
 
-/** The article's tables and those of features. */
 export function articleParts(result: Result): Part[] {
   const ofFeatures = features.flatMap(({ tables }) => tables?.(result) ?? []);
   return [...ownParts(result), ...ofFeatures];

@@ -40,7 +40,6 @@ import { isAtRate } from '../scenario/load.ts';
 import { pageLines } from './pages.ts';
 import { allNames } from '../present.ts';
 
-/** The verdicts, and the circumstances that they depend on. */
 export function findingLines(result: Result): string[] {
   return [...verdictLines(result), ...circumstanceLines(result)];
 }
@@ -312,7 +311,6 @@ interface Named {
   text: string;
 }
 
-/** Each text once, after all its names. */
 export function byText(texts: readonly Named[]): string[] {
   return [...groupedBy(texts, ({ text }) => text)].map(
     ([text, same]) => `${allNames(same).join(', ')}: ${text}`,

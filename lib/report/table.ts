@@ -33,12 +33,10 @@ export interface Part {
   below: readonly string[];
 }
 
-/** A column of texts. */
 export function leftColumn<Row>(title: string, cell: (row: Row) => Cell, group = ''): Column<Row> {
   return { group, title, align: 'left', cell };
 }
 
-/** A column of figures. */
 export function rightColumn<Row>(title: string, cell: (row: Row) => Cell, group = ''): Column<Row> {
   return { group, title, align: 'right', cell };
 }
@@ -66,7 +64,6 @@ export function figure<T>(value: T | null | undefined, format: (value: T) => str
   return value === null || value === undefined ? '' : format(value);
 }
 
-/** Neighbouring columns with the same group. */
 export function headingGroups<C extends Heading>(columns: readonly C[]): C[][] {
   const groups: C[][] = [];
   for (const column of columns) {

@@ -125,7 +125,6 @@ export function markdownReport(result: Result): string {
   return text;
 }
 
-/** The tables on rounds, machine and versions. */
 function collapsedTables(result: Result): Table[] {
   const tables = [roundsTable(result), environmentTable(result), noiseTable(result)];
   const sides = withRounds(result.variants);
@@ -133,7 +132,6 @@ function collapsedTables(result: Result): Table[] {
   return tables;
 }
 
-/** Whether an article published figures of it. */
 function isOfArticle({ variants }: Result): boolean {
   return variants.some(({ published }) => published !== null);
 }
@@ -162,14 +160,12 @@ function configNames({ variants }: Result): (readonly [file: string, name: strin
   });
 }
 
-/** A part as lines of Markdown. */
 export function partLines({ title, tables, below }: Part): string[] {
   const lines = title === '' ? [] : markdownParagraphs([title]);
   for (const table of tables) if (table.rows.length > 0) lines.push(...markdownTable(table), '');
   return [...lines, ...markdownParagraphs(below)];
 }
 
-/** A table as lines. */
 export function markdownTable({ columns, rows }: Table): string[] {
   const line = (cells: readonly string[]) => `| ${cells.join(' | ')} |`;
   const titles = columns.map(({ group, title }) =>
@@ -181,7 +177,6 @@ export function markdownTable({ columns, rows }: Table): string[] {
   return [line(titles.map(escape)), line(rules), ...rows.map((row) => line(row.map(textIn)))];
 }
 
-/** Paragraphs of Markdown. */
 export function markdownParagraphs(lines: readonly string[]): string[] {
   return lines.flatMap((line) => [escape(line), '']);
 }

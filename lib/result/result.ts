@@ -142,7 +142,6 @@ const trafficFields = {
 const traffic = open(trafficFields);
 export type Traffic = v.InferOutput<typeof traffic>;
 
-/** `share` of the responses. */
 const bucketShare = open({ ...bucketFields, share: nonNegative });
 export type BucketShare = v.InferOutput<typeof bucketShare>;
 

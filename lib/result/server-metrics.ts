@@ -33,7 +33,7 @@ export interface ServerMetricFacts {
 }
 
 /** In the order of print; less is better. */
-export const serverMetrics = {
+const serverMetrics = {
   memory: {
     // Proportional set size, connections open.
     field: 'memoryBytes',
@@ -81,7 +81,7 @@ export const serverMetrics = {
 
 export type ServerMetric = keyof typeof serverMetrics;
 type ServerField = (typeof serverMetrics)[ServerMetric]['field'];
-export type ServerColumn = (typeof serverMetrics)[ServerMetric]['column'];
+type ServerColumn = (typeof serverMetrics)[ServerMetric]['column'];
 
 export const serverMetricNames = Object.keys(serverMetrics) as ServerMetric[];
 

@@ -30,7 +30,6 @@ const whySide = open({
   changed: optional(texts),
   /** The pass that samples CPU time. */
   requests: count,
-  /** The pass that counts calls. */
   countedRequests: optional(count),
   /** The kernel's account of this pass. */
   cpuUs: nonNegative,

@@ -23,7 +23,7 @@ interface Bodies extends ExpectedBodies {
 }
 
 /** Bodies with another length than the page's; a mix has them by page. */
-export interface OtherBodies {
+interface OtherBodies {
   page?: string;
   /** As Phase.bodyRatio. */
   bodyRatio: number;

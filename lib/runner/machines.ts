@@ -15,7 +15,7 @@ export interface PlannedMachines {
   open(run: MachinesFor): Promise<Machines>;
 }
 
-export interface MachinesFor {
+interface MachinesFor {
   /** Or of the sides: "address". */
   kinds: readonly string[];
   asked: AskedCores;
@@ -45,7 +45,7 @@ export interface MachinesInUse {
   lost(): string | undefined;
 }
 
-export interface ServerTools {
+interface ServerTools {
   /** Where the servers start. */
   binaries: Partial<Record<ServerName, string>>;
   versions: Readonly<Record<string, string>>;

@@ -90,7 +90,6 @@ export interface SteppedLoad {
   script: string;
   /** @throws UserError (exit code 2) for a load that cannot be made in steps */
   requirePossible(draft: PlanDraft): void;
-  /** Limit for a round's steps. */
   longestSeconds(sides: readonly PlannedVariant[]): number;
   /** Makes LoadPlan.steps. @param known rates found in earlier rounds, in requests/s by variant @param seed of the round */
   planFor(
@@ -114,7 +113,6 @@ export interface SteppedLoad {
 export interface SteppedSide {
   planned: Pick<PlannedVariant, 'variant' | 'load'>;
   server: VariantResult['server'];
-  /** As many as outcomes. */
   phases: readonly Phase[];
   outcomes: readonly PhaseOutcome[];
   side: number;
@@ -292,7 +290,6 @@ export interface VariantRound extends ServerFigures {
   notes: readonly string[];
   /** The log's last line, if requests failed. */
   describeEnd?: string | undefined;
-  /** Its enclosure's. */
   settings?: Omit<KernelSetting, 'variants'>[];
   /** k6's, with the samples of the whole group. */
   recordFile: string | undefined;

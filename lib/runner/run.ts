@@ -120,12 +120,10 @@ class Rounds {
   #failures: RoundFailure[] = [];
   #slowestSeconds = 0;
   readonly #timeLeft: TimeLeft;
-  /** What the last round measured. */
   #lastOutcomes: ReadonlyMap<string, VariantRound> = new Map();
   /** What the last try measured. */
   #lastRps: DroppedRound['rps'] = {};
   #comparisonsSoFar: readonly Comparison[] = [];
-  /** Steps of the present round. */
   #steps: RateStep[] = [];
   /** What the present round has measured. */
   #outcomes = new Map<string, VariantRound>();

@@ -54,7 +54,7 @@ function edgeSeconds({ durationSeconds }: Load, answerSeconds: number): number {
   return answerSeconds * (addedAnswers.once + addedAnswers.perTurn * turns);
 }
 
-export function secondsPerGroup(
+function secondsPerGroup(
   { scenario, stepped, answerSeconds, cores: { generators } }: PlanDraft,
   { sides }: Group,
 ): number {

@@ -13,7 +13,6 @@ import { RoundFailure } from './failures.ts';
 import type { Attempt, Group, RunContext, Stage } from './plan.ts';
 
 export interface Measurement extends Observed {
-  /** All sides', by phase. */
   outcomes: readonly PhaseOutcome[];
   /** The side's, by phase. */
   results: LoadResult[];

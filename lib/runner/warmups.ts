@@ -113,7 +113,7 @@ export function withKnownWarmup(group: Group, kept: readonly KeptRound[]): Group
 }
 
 /** Whose server paused so long that it matters how often. */
-export function pausingIn(rounds: readonly Pick<KeptRound, 'outcomes'>[]): Set<string> {
+function pausingIn(rounds: readonly Pick<KeptRound, 'outcomes'>[]): Set<string> {
   const pausing = new Set<string>();
   for (const { outcomes } of rounds)
     for (const [variant, { phases }] of outcomes) if (phases.some(hasPaused)) pausing.add(variant);

@@ -16,7 +16,6 @@ export async function loadScenarios(): Promise<Scenario[]> {
   return Promise.all((await shippedNames()).map(read));
 }
 
-/** The articles of shipped scenarios, by id. */
 export function articlesOf(scenarios: readonly Scenario[]): Article[] {
   const byId = new Map<string, Article>();
   for (const { article } of scenarios) if (article !== undefined) byId.set(article.id, article);

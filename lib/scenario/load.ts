@@ -92,7 +92,7 @@ const quickSeconds = 2;
 const quickWarmupSeconds = 0.5;
 
 /** Measured windows in turns. A rate needs enough requests for percentiles. */
-export const turnsSeconds = { full: 1, quick: 0.5, rate: 2 };
+const turnsSeconds = { full: 1, quick: 0.5, rate: 2 };
 /** nginx on a fast machine has then closed all connections once (keepalive_requests). */
 const turnsWarmupSeconds = 0.4;
 const warmupLimitSeconds = { full: 30, quick: 3 };

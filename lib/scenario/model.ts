@@ -161,7 +161,6 @@ export type Arrivals = v.InferOutput<typeof arrivals>;
 /** RFC 9113, section 6.9.1. */
 const receiveWindow = integer(1, 2 ** 31 - 1);
 const windowFields = {
-  /** Of each stream. */
   stream: orAbsent(receiveWindow),
   /** Of all streams of a connection; over HTTP/2 65,535 or more. */
   connection: orAbsent(receiveWindow),

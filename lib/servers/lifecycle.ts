@@ -205,7 +205,7 @@ function withoutTime(line: string): string {
 }
 
 /** Processes killed for lack of memory so far, the machine's or a control group's; 0 if not counted. */
-export function memoryKills(): number {
+function memoryKills(): number {
   return Number(/^oom_kill (\d+)$/m.exec(textOf('/proc/vmstat'))?.[1] ?? 0);
 }
 

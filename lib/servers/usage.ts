@@ -36,7 +36,7 @@ type TaskUse = Pick<TreeUsage, 'cpuSeconds' | 'waitedSeconds'>;
 /** Between look-ups a call is a small read per task and process. */
 const refreshMs = 1000;
 
-export interface UsageOptions {
+interface UsageOptions {
   /** A control group without other processes counts them; undefined if it does not. */
   cpuSecondsOfGroup?: (() => number | undefined) | undefined;
   proc?: string;

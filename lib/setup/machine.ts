@@ -146,7 +146,6 @@ export class Progress {
     this.#stream = stream;
   }
 
-  /** Does `work` as a step. */
   async step<T>(name: string, what: string, work: (step: Step) => Promise<T>): Promise<T> {
     const running: RunningStep = { name, what, startedAt: performance.now() };
     let outcome = 'done';

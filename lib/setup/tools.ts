@@ -171,7 +171,6 @@ function packagesOf(tool: PackagedTool, manager: Manager): string | undefined {
   return packages ?? all;
 }
 
-/** The names of a tool's packages for apt-get. */
 export function aptPackages(tool: PackagedTool): string[] {
   return packagesOf(tool, 'apt-get')?.split(' ') ?? [];
 }

@@ -1,6 +1,6 @@
 // The rows of a scenario that can be run on a machine without some of the programs.
 import { expect, test } from 'vitest';
-import { leftOutLine, possibleVariants } from '../../lib/cli/possible.ts';
+import { leftOutLine, possibleVariants } from '../../lib/cli/run-scenario.ts';
 import { shippedScenario } from '../fixtures/h2-result.ts';
 import { script, testMachine } from '../fixtures/machine.ts';
 

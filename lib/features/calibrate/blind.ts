@@ -30,7 +30,7 @@ import {
 } from './pairs.ts';
 import { closedLoad, commandOf, knownPage, loadAtRate, serverSources } from './servers.ts';
 
-export interface BlindOptions {
+interface BlindOptions {
   count: number;
   seed: number;
   isDisturbed: boolean;
@@ -148,7 +148,6 @@ function scenarioOf({ server }: Lab, { number, sides, rate }: KnownPair): Scenar
   });
 }
 
-/** Makes an ordinary run of a pair. */
 async function runOfPair(lab: Lab, pair: KnownPair): Promise<PairRun> {
   const ended = new AbortController();
   const disturbing = disturb(lab, pair, AbortSignal.any([lab.signal, ended.signal]));
@@ -220,7 +219,7 @@ async function happening(
   }
 }
 
-/** This process's descendants with that program and those flags, the oldest first. */
+/** The oldest comes first. */
 function processesWith(program: string, flags: string): number[] {
   const [, ...descendants] = processTree('/proc', String(process.pid));
   const pids: number[] = [];

@@ -25,7 +25,6 @@ export interface CalibrateOptions {
   peers: readonly string[] | undefined;
   /** Receives calibration.md, .html and .json. */
   folder: string;
-  /** The command, for the page. */
   command: string;
 }
 

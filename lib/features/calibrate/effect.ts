@@ -38,10 +38,9 @@ const layersBelow = {
 } as const satisfies Record<string, readonly string[]>;
 
 /** Each is a layer of nginx's config, by its name in server-configs/nginx. */
-export type EffectName = keyof typeof layersBelow;
+type EffectName = keyof typeof layersBelow;
 export const effectNames = Object.keys(layersBelow) as EffectName[];
 
-/** The layers of both configs. */
 export function configsOf(name: EffectName): Record<Side, readonly string[]> {
   const below = layersBelow[name];
   return { without: below, with: [...below, name] };
@@ -61,7 +60,7 @@ type Side = (typeof sides)[number];
 const onOwnCore = loadgenWith('bakeoff, own core', { spin: true });
 const ours = [loadgenWith('bakeoff'), onOwnCore] as const;
 
-export interface EffectOptions {
+interface EffectOptions {
   effect: EffectName;
   /** Names of other generators. */
   peers: readonly string[];

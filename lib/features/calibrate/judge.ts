@@ -96,7 +96,6 @@ function judged(testCase: Case, place: string, figure: Figure): Judged | undefin
   };
 }
 
-/** The judgement of a figure by its name. */
 export function judgedFigure(testCase: Case, place: string, name: FigureName): Judged | undefined {
   return judged(testCase, place, figures.find((figure) => figure.name === name) as Figure);
 }

@@ -24,7 +24,7 @@ interface Kind {
   bodyBytes?: number;
 }
 
-export const unitNs = 60;
+const unitNs = 60;
 const usualBody = 612;
 const largeBody = 20_000;
 /** More than the system calls of a server that sleeps before each request. */
@@ -69,11 +69,9 @@ const closedKinds: Readonly<Record<string, Kind>> = {
   },
 };
 
-/** Requests/s of pairs at a rate. */
-export const pairRate = 800;
+const pairRate = 800;
 const rateConnections = 300;
 
-/** A kind at a rate. */
 interface RateKind {
   /** @param ns p99, without what makes it longer */
   flags(ns: number): string;

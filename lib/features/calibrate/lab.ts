@@ -20,7 +20,7 @@ import { compileScript } from '../../runner/k6.ts';
 import { thisMachine } from '../../setup/machine.ts';
 import { ensureTools, type ToolName } from '../../setup/tools.ts';
 import { buildServer } from './servers.ts';
-import { toolVersions } from './versions.ts';
+import { toolVersions } from './installed-peers.ts';
 
 /** What all measurements share. */
 export interface Lab {

@@ -26,7 +26,7 @@ export interface Seen extends Figures {
 
 /** bakeoff's arrangements, in the order of the columns. */
 export const arrangements = ['alone', '2 sides', '8 sides'] as const;
-export type Arrangement = (typeof arrangements)[number];
+type Arrangement = (typeof arrangements)[number];
 
 /** What was measured of a server, by arrangement or by the name of a generator. */
 export type Measurements = Map<string, Seen>;
@@ -34,7 +34,6 @@ export type Measurements = Map<string, Seen>;
 /** How many servers take turns. */
 const sidesOf: Readonly<Record<Arrangement, number>> = { alone: 1, '2 sides': 2, '8 sides': 8 };
 
-/** The groups of an arrangement: servers with a rate, and servers without. */
 export function groupsOfSides(
   servers: readonly KnownServer[],
   arrangement: Arrangement,

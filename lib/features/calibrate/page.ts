@@ -46,7 +46,6 @@ function outcomeLine({ cases }: Calibration): string {
   return `Beyond their bounds are ${beyond.length} of bakeoff's ${whole(known)} figures: ${beyond.join('; ')}.`;
 }
 
-/** When, where and by which command it was measured. */
 function circumstances({ command, startedAt, endedAt, ...where }: Calibration): string {
   const seconds = (Date.parse(endedAt) - Date.parse(startedAt)) / 1000;
   return `${startedAt.slice(0, 16).replace('T', ' ')} UTC, ${duration(seconds)}, \`${command}\`. ${placeText(where)}`;

@@ -41,7 +41,7 @@ export interface KnownPair {
 const [earliest, latest] = [4, 24];
 const timesDisturbed = 3;
 
-/** The pairs of a seed; the same for a seed on any machine. */
+/** A seed draws the same on any machine. */
 export function drawPairs(count: number, seed: number, isDisturbed: boolean): KnownPair[] {
   const random = uniform(seed);
   return Array.from({ length: count }, (_, index): KnownPair => {
@@ -90,7 +90,7 @@ export interface PairRun extends Pick<Comparison, 'ratio' | 'ci95' | 'verdict'> 
   lost?: number;
 }
 
-export interface Scored {
+interface Scored {
   pair: KnownPair;
   pairRun: PairRun;
   isFalse: boolean;
@@ -226,7 +226,6 @@ function chanceInterval(times: number, runs: number): readonly [number, number] 
   return [low, chanceWhere(times, runs, 0.025)];
 }
 
-/** That interval in percent. */
 export function chanceText(times: number, runs: number): string {
   const ends = chanceInterval(times, runs).map((share) => (100 * share).toFixed(1));
   return `[${ends.join(', ')}] %`;

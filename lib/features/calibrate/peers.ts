@@ -18,7 +18,6 @@ import {
   type Printed,
 } from './printed.ts';
 
-/** The load, the same for all generators. */
 export interface GeneratorLoad
   extends
     Pick<LoadProfile, 'protocol' | 'connections' | 'keepAlive' | 'rate'>,
@@ -198,7 +197,6 @@ export const ohaPeer: PeerGenerator<string> = {
   read: readOha,
 };
 
-/** How a generator is run. */
 export interface GeneratorRun {
   binary: string;
   cpus: readonly number[];

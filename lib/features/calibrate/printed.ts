@@ -8,7 +8,6 @@ export interface Printed {
   rps: number;
   /** Responses other than 2xx and 3xx. */
   errors: number;
-  /** Example of an error text. */
   errorExample?: string;
   /** Of all bodies, unfinished ones too; absent if not reported. */
   bodyBytes?: number;

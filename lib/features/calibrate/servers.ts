@@ -43,7 +43,6 @@ export interface KnownServer {
   options: string;
   /** What is in front of it, and passes each request on over TLS. */
   front?: 'nginx' | 'caddy';
-  /** Length of a body. */
   bodyBytes: number;
   load: LoadProfile;
   /** Computed when asked for: a queue's formula takes a second. */

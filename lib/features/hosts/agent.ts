@@ -89,7 +89,6 @@ const calls = {
     keepFiles(folder, files);
     return folder;
   },
-  /** Finds servers, or installs them. */
   tools: async ({ names, mayInstall }: { names: readonly ServerName[]; mayInstall: boolean }) => {
     process.env[installVariable] = mayInstall ? 'yes' : 'no';
     const progress = new Progress({ write: (text) => say({ told: text }) });

@@ -30,7 +30,7 @@ function plannedHost({
   return {
     flag: '--server-host',
     open: async ({ asked }) =>
-      (await import('./open.ts')).openHost(server, flags.has('install'), asked),
+      (await import('./server-host.ts')).openHost(server, flags.has('install'), asked),
   };
 }
 

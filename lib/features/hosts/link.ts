@@ -56,7 +56,7 @@ async function roundTripTimes(socket: Socket): Promise<LinkFigures['roundTripMs'
   return { p50: quantile(0.5), p99: quantile(0.99) };
 }
 
-/** Measures the throughput in bytes/s. */
+/** In bytes/s. */
 async function throughput(socket: Socket): Promise<number> {
   const chunk = Buffer.alloc(chunkBytes);
   const beganMs = performance.now();

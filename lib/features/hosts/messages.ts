@@ -90,7 +90,6 @@ const sample = open({
   machine: optional(machine),
 });
 
-/** The forms of the answers, by call. */
 export const answerForms = {
   facts: open({
     address: v.pipe(text, v.check(isHost, 'has to be the IPv4 address of a host')),

@@ -4,7 +4,7 @@ import { readArguments } from '../../cli/arguments.ts';
 import { readRunOptions, runFlags } from '../../cli/run-options.ts';
 import { readEnvironment, sharesCores } from '../../machine/cores.ts';
 import { agentThat, factsAt } from '../../../test/fixtures/fake-agent.ts';
-import { coresOfTwo, openHost } from './open.ts';
+import { coresOfTwo, openHost } from './server-host.ts';
 
 const cores = [0, 1, 2, 3].map((cpu) => ({ node: 0, capacity: 0, cpus: [cpu] }));
 const ofTwo = { cores: cores.slice(0, 2), quota: Infinity };

@@ -8,7 +8,7 @@ import { homedir, tmpdir } from 'node:os';
 import path from 'node:path';
 import { prefixed, messageOf, UserError, usageError } from '../../errors.ts';
 import { localRun } from '../../machine/locks.ts';
-import type { Processors } from '../../machine/processors.ts';
+import { type Processors, cpusOf, readProcessors } from '../../machine/processors.ts';
 import { limited } from '../../signals.ts';
 import { machineClock } from '../../machine/usage.ts';
 import { folderFlags, ifThere, openFolder, readBytes, textOf } from '../../files.ts';
@@ -22,6 +22,8 @@ import { clockAheadMs, keepLimitMs, openAgent, type AnswerOf } from './agent-con
 import { measureLink } from './link.ts';
 import { mostSampleBytes, watchMs, type SentFile } from './messages.ts';
 import { addressesOf, usualLineBytes } from './ssh.ts';
+import { requireCpus, usableCpus, type AskedCores, type Cores } from '../../machine/cores.ts';
+import type { Machines } from '../../runner/machines.ts';
 
 export type ServerHost = Awaited<ReturnType<typeof openServerHost>>;
 
@@ -289,4 +291,43 @@ export async function filesOf(folder: string, host: string): Promise<SentFile[]>
     throw error instanceof UserError ? error : new UserError(unread + messageOf(error));
   }
   return files;
+}
+
+/** Servers start on the host; this machine makes the load. @param mayInstall servers may be installed there @throws UserError */
+export async function openHost(
+  name: string,
+  mayInstall: boolean,
+  asked: AskedCores,
+): Promise<Machines> {
+  const host = await openServerHost(name);
+  try {
+    return {
+      cores: coresOfTwo(readProcessors(), host, asked),
+      neededLocally: () => [],
+      tools: (servers, _here, signal) => host.tools(servers, mayInstall, signal),
+      start: host.start,
+      facts: async () => ({ serverHost: await host.facts() }),
+      lost: host.lost,
+      close: host.close,
+    };
+  } catch (error) {
+    await host.close();
+    throw error;
+  }
+}
+
+/** Takes all cores unless asked. Throws UserError for missing ones. */
+export function coresOfTwo(
+  local: Processors,
+  remote: { name: string; processors: Processors; files: number },
+  asked: AskedCores,
+): Cores {
+  requireCpus(cpusOf(remote.processors.cores), asked.server, `--server-cpus on ${remote.name}`);
+  requireCpus(cpusOf(local.cores), asked.generator, '--generator-cpus');
+  return {
+    serverCpus: [...(asked.server ?? usableCpus(remote.processors))],
+    generatorCpus: [...(asked.generator ?? usableCpus(local))],
+    serverHost: remote.name,
+    serverFiles: { host: remote.name, most: remote.files },
+  };
 }

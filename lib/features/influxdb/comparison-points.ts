@@ -32,7 +32,6 @@ interface ComparisonRow {
   first: VariantResult | undefined;
   foundRate: FoundRate | undefined;
   network: NetworkResult | null;
-  /** Phases of all rounds. */
   phases: readonly Phase[];
 }
 
@@ -46,7 +45,6 @@ const typicalFields = serverColumns((metric): Field<ComparisonRow> => ({
   of: ({ variant }) => inColumn(metric, variant.rounds),
 }));
 
-/** The change in a metric of servers, with its interval. */
 const effectFields = Object.fromEntries(
   serverMetricNames.map((metric) => [`${metric}_effect`, { unit: 'text', of: effectBy(metric) }]),
 ) as Record<`${ServerMetric}_effect`, Field<ComparisonRow>>;

@@ -22,7 +22,6 @@ export const influxdbFlags = {
   },
 } as const satisfies Record<string, Flag>;
 
-/** The data of the influxd that bakeoff starts. */
 export const influxdbFolder = join(bakeoffFolder, 'influxdb');
 
 /** --influx, or a local one; undefined with --store none. Throws UserError (exit code 2). */

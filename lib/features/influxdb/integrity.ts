@@ -78,7 +78,6 @@ function integrityOf(
   return { requests, stored, backfilled, lost, problems };
 }
 
-/** A round as it was stored. */
 interface StoredRound extends RoundToCheck {
   integrity: RoundIntegrity;
 }

@@ -4,7 +4,6 @@ import { createInterface } from 'node:readline';
 import { tagsAsFields } from '../../influx/address.ts';
 import { line } from '../../influx/line-protocol.ts';
 
-/** Numbers of points by name. */
 export type PointCounts = ReadonlyMap<string, number>;
 
 /** A measurement's points in a round and variant are counted by it. */

@@ -38,7 +38,6 @@ export interface RoundRow extends Omit<Phase, 'network'>, ServerFigures {
   /** See sharesOf. */
   generatorShare?: number | undefined;
   network?: NetworkResult | null | undefined;
-  /** The phase alone. */
   phases: readonly [Phase];
 }
 

@@ -81,7 +81,6 @@ export function resultPoints(
 /** Behind all other sentences of a run. */
 const placeOfFound = 1000;
 
-/** What features have found. */
 export function foundPoints(result: Result): string[] {
   const sentences = featureLines(result).map((text) => ({ kind: 'found', text }));
   return [
@@ -90,7 +89,6 @@ export function foundPoints(result: Result): string[] {
   ];
 }
 
-/** The wide points of a round. */
 export function roundPoints(
   plan: Plan,
   { round, outcomes }: KeptRound,

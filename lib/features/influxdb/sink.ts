@@ -117,7 +117,6 @@ export class DatabaseSink implements Sink {
     return this.#store.close();
   }
 
-  /** Deletes the points of a run, or of one of its rounds. */
   #delete(measurement: string, run: string, round?: number): Promise<string | null> {
     const [tag, which] =
       round === undefined ? ['', ''] : [`,round=${round},`, ` AND "round" = '${round}'`];

@@ -199,7 +199,7 @@ const outputs = ['influxdb', 'xk6-influxdb'];
  * xk6-output-influxdb if BAKEOFF_K6_OUTPUT names it and the database is 2.x, else k6's own. A function, because a local database's port
  * may change. @throws UserError for an unknown output; InfluxError when the organization is unclear
  */
-export async function chooseK6Output(influx: Influx, version: string): Promise<() => SampleOutput> {
+async function chooseK6Output(influx: Influx, version: string): Promise<() => SampleOutput> {
   const wanted = process.env[outputVariable] || 'influxdb';
   if (!outputs.includes(wanted))
     throw new UserError(

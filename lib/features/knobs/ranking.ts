@@ -25,7 +25,6 @@ import { valueNames, type Candidate } from './catalogue.ts';
 export interface Tested {
   name: string;
   server: ConfiguredServer;
-  /** The page, with the length of its body. */
   page: Page & { bodyBytes: number };
 }
 

@@ -12,7 +12,6 @@ import { overlayTarget } from '../../servers/own/own-config.ts';
 import { whyNot, type Candidate } from './catalogue.ts';
 import { planOf, type AsItIs, type Tested } from './ranking.ts';
 
-/** A config and the knobs that are asked for. */
 export interface KnobsAsked {
   config: OwnConfig;
   side: Side;

@@ -110,7 +110,6 @@ export async function findKubectl(namespace: string | undefined) {
     /** Prints in a pod's server; '' if this user may run nothing there, or it fails. */
     exec: (pod: string, ...command: string[]) =>
       kubectl(['exec', pod, '--container=server', ...limited, '--', ...command]).catch(() => ''),
-    /** The end of a pod's log; '' without a log. */
     log: (pod: string) => kubectl(['logs', pod, '--tail=100', ...limited]).catch(() => ''),
   };
 }

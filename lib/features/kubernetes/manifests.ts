@@ -61,16 +61,13 @@ interface Resources {
   memory: string;
 }
 
-/** The settings of a run. */
 export interface ClusterRun {
   run: string;
   scenario: Scenario;
   image: string;
   placement: Placement;
   namespace: string | undefined;
-  /** Resources of each server. */
   server: Resources;
-  /** Resources of each generator. */
   generator: Resources;
   generators: number;
   /** As seen from the cluster, for samples and the generators' common start. */

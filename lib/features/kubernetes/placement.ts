@@ -10,7 +10,7 @@ export interface Placement {
 }
 
 /** Of a node's taint. */
-export interface Toleration {
+interface Toleration {
   key: string;
   operator: 'Equal' | 'Exists';
   value?: string;

@@ -54,8 +54,7 @@ function secondsPerRequest(
   );
 }
 
-/** A network that is open. */
-export interface NetworkEnclosure extends Enclosure {
+interface NetworkEnclosure extends Enclosure {
   network: Network;
 }
 

@@ -129,7 +129,6 @@ function hasPublishedKinds({ variants }: Pick<Result, 'variants'>): boolean {
   return variants.some(({ published }) => published?.packets !== undefined);
 }
 
-/** The packets of a request by direction and kind, published and here. */
 function kindsTable({ variants }: Pick<Result, 'variants'>): Table {
   type Row = { name: string; packets: NonNullable<Published['packets']> };
   const rows: Row[] = [];

@@ -45,7 +45,7 @@ interface Estimate {
   variance: number;
 }
 
-export interface Pooled extends RatioInterval {
+interface Pooled extends RatioInterval {
   /** Number of boots; of a single boot the number is that of its runs. */
   units: number;
   unit: 'boot' | 'run';
@@ -114,7 +114,6 @@ function randomEffects(estimates: readonly Estimate[]): RatioInterval & { betwee
   };
 }
 
-/** A run's own effect, with the interval of its rounds. */
 export function ofRun({ roundRatios }: KeptEffect): RatioInterval {
   return ratioInterval(
     roundRatios.map(() => 1),

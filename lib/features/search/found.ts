@@ -69,14 +69,12 @@ export function foundLines({ search }: Pick<Result, 'search'>): string[] {
   return [...lines, ...blurredLines(search)];
 }
 
-/** '' without an interval. */
 function intervalText(ci95: readonly [number, number] | null): string {
   if (ci95 === null) return '';
   const ends = isTooWide(ci95) ? 'too wide to tell' : ci95.map(whole).join(' to ');
   return ` (95 % interval ${ends})`;
 }
 
-/** Steps below this share of the found rate are far below it. */
 const farBelow = 0.6;
 /** Fewer steps tell nothing; of more, this share may be broken by chance. */
 const [tolerablyBroken, fewestSteps] = [0.2, 5];

@@ -34,7 +34,6 @@ export function atRates(
   return { ...rest, variants };
 }
 
-/** The name of a variant at a rate of a sweep. */
 function nameAt(variant: string, rate: number): string {
   return `${variant}-at-${rate}`;
 }

@@ -106,7 +106,6 @@ function streamOf(file: string): ReadStream {
   return createReadStream('', { fd: openPlain(file) });
 }
 
-/** How often each key was counted. */
 export class Counts<K> extends Map<K, number> {
   add(key: K, count = 1): void {
     this.set(key, count + (this.get(key) ?? 0));

@@ -73,7 +73,6 @@ function isJudged({ verdict, cpu, latency, ofServer = {} }: Comparison): boolean
   );
 }
 
-/** A side of a search with the rate that it found. */
 function atFoundRate(side: PlannedVariant, { search }: Result): PlannedVariant {
   const found = search?.found.find(({ variant }) => variant === side.variant.name);
   return found === undefined ? side : lasting(side, 1, found.rate);

@@ -21,7 +21,6 @@ interface Node {
 
 const rowHeight = 17;
 const chart = { width: 1200, narrowest: 2, mostRows: 60 };
-/** Pixels of a letter. */
 const letter = 6.6;
 
 const newNode = (name: string): Node => ({ name, now: 0, before: 0, children: new Map() });

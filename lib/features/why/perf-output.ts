@@ -21,7 +21,7 @@ export const perfEnvironment = (): NodeJS.ProcessEnv => ({
 /** For each of perf's works beside the load: far more than it takes on a busy machine. */
 export const perfSeconds = 60;
 
-export const perfHangs = `perf does not end within ${perfSeconds} s`;
+const perfHangs = `perf does not end within ${perfSeconds} s`;
 
 /** "context-switches" of contextSwitches. */
 export const eventOf = (count: string): string =>

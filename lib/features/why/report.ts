@@ -267,7 +267,6 @@ export function whyPart(result: Result): Part[] {
   return [{ title: 'Per request, while perf looked on:', tables, below }];
 }
 
-/** A column for each side. */
 function ofEach<Row>(sides: readonly WhySide[], cell: (row: Row, side: WhySide) => string) {
   return sides.map((side) => rightColumn(side.variant, (row: Row) => cell(row, side)));
 }

@@ -9,7 +9,6 @@ import {
 } from '../article.ts';
 import { html, listHtml, nothing, page, partHtml, tableHtml, type Html } from './page.ts';
 
-/** The whole page. */
 export function articlePage(run: ArticleRun): Promise<string> {
   const title = articleTitle(run.article);
   const { url } = run.article;

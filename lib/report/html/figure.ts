@@ -29,7 +29,6 @@ export interface Lines {
   y: Axis;
   names: string[];
   limit?: { y: number; text: string } | null;
-  /** `kept`: the step kept its limit. */
   marks: (Point & { title: string; interval?: [low: number, high: number]; kept?: boolean })[];
   /** Points of the same `line` are joined; `end` stands at its end. */
   lines: (Point & { line: string; look: 'strong' | 'thin' | 'dashed'; end?: string })[];

@@ -39,7 +39,7 @@ import { allNames } from '../../present.ts';
 import { judgedOf } from '../../analysis/comparisons.ts';
 
 /** `variants` are those of `measured`, in the same order. */
-export function warningsOf(
+function warningsOf(
   facts: RunFacts,
   measured: readonly MeasuredVariant[],
   variants: readonly VariantResult[],

@@ -97,7 +97,6 @@ export function noiseWarnings(
   return warnings;
 }
 
-/** The rounds of all variants with noise figures. */
 function variantRounds(
   measured: readonly MeasuredVariant[],
   cores: { server: number; generator: number },

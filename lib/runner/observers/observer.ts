@@ -60,9 +60,7 @@ export interface Observation {
 
 type Parts = readonly Partial<Observed>[];
 
-export type ObservedEnd = { observed: Observed[] } & (
-  { outcomes: PhaseOutcome[] } | { failure: unknown }
-);
+type ObservedEnd = { observed: Observed[] } & ({ outcomes: PhaseOutcome[] } | { failure: unknown });
 
 /** It may wait for another host or an enclosure, whose own limits are shorter. */
 const endLimitMs = 120_000;

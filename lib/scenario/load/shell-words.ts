@@ -65,7 +65,6 @@ export function commandWords(text: string, port: number, home?: string): string[
   return words.map((word) => word.text);
 }
 
-/** A word as a shell takes it. */
 export function shellWord(text: string): string {
   return /[^\w.:/=*@-]/.test(text) ? `'${text.replaceAll("'", "'\\''")}'` : text;
 }

@@ -26,7 +26,6 @@ export interface OwnConfig {
   listens: readonly Listen[];
   /** nginx's config in whose http block it runs; absent: it is whole. */
   within?: string;
-  /** Formats of nginx's log_format. */
   logFormats?: readonly string[] | undefined;
 }
 
