@@ -8,7 +8,7 @@ import type {
 import type { BucketShare, Phase } from '../result/result.ts';
 import { byName } from '../present.ts';
 import { latencyMetrics } from '../scenario/latency-metrics.ts';
-import type { Published } from '../scenario/model.ts';
+import type { Published } from '../scenario/published.ts';
 import { extent, mean, total } from './statistics.ts';
 
 export const percentiles = {

@@ -162,7 +162,10 @@ export function sharesOf(round: Round, variant: Workers, cores: SideCores) {
   };
 }
 
-/** Share of its usable cores that a server waited for, at most what others used; Infinity if unknown. It may leave cores to programs of low priority. */
+/**
+ * Share of its usable cores that a server waited for, at most what others used; Infinity if unknown. It may leave cores to programs of low
+ * priority.
+ */
 function waitedIn(phases: readonly Phase[]): number {
   if (phases.some(({ waitedShare }) => waitedShare === undefined)) return Infinity;
   const seconds = total(phases, (phase) => phase.seconds);

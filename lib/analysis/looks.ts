@@ -39,7 +39,10 @@ export function onlyLook(rounds: number): readonly Look[] {
   return [{ rounds, alpha: alphaOf() }];
 }
 
-/** α of each comparison at this look, or the next one. The more comparisons, the less errors of looks coincide: the shares are so much smaller that all have 5 % in sum. */
+/**
+ * α of each comparison at this look, or the next one. The more comparisons, the less errors of looks coincide: the shares are so much
+ * smaller that all have 5 % in sum.
+ */
 export function alphaAt(looks: readonly Look[], rounds: number, comparisons: number): number {
   const nextLook = looks.find((look) => look.rounds >= rounds) ?? (looks.at(-1) as Look);
   if (comparisons <= 1) return nextLook.alpha;

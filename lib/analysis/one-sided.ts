@@ -20,7 +20,10 @@ export interface OneSided {
   moves: number;
 }
 
-/** Whether equal servers could have this ratio with the disturbance. Latency always could. A starving server takes fewer requests at a time, which cost more each. */
+/**
+ * Whether equal servers could have this ratio with the disturbance. Latency always could. A starving server takes fewer requests at a time,
+ * which cost more each.
+ */
 export function isDoubtful(
   { kind, moves }: OneSided,
   metric: Metric,

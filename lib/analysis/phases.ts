@@ -5,7 +5,8 @@ import { byName, present } from '../present.ts';
 import type { LoadResult } from '../result/load-result.ts';
 import type { LinkTraffic, NetworkResult, NetworkUse, PacketKind } from '../result/network-use.ts';
 import type { Phase, PhaseResult, Round, Traffic, VariantResult } from '../result/result.ts';
-import type { NetworkSpec, Published } from '../scenario/model.ts';
+import type { NetworkSpec } from '../scenario/model.ts';
+import type { Published } from '../scenario/published.ts';
 
 /** 0 for variants that are published only. */
 export function wholeRounds(variants: readonly { rounds: readonly unknown[] }[]): number {
@@ -25,7 +26,10 @@ export function responsesOf({ responses }: Pick<LoadResult, 'responses'>): numbe
   return responses['2xx'] + responses['3xx'] + responses['4xx'] + responses['5xx'];
 }
 
-/** Over a round's phases, without failed requests. Beyond capacity at a rate, only responses within turns: others belong to earlier requests. */
+/**
+ * Over a round's phases, without failed requests. Beyond capacity at a rate, only responses within turns: others belong to earlier
+ * requests.
+ */
 export function roundRps(phases: readonly LoadResult[]): number {
   if (queueGrowthOf(phases) === 0) return meanRps(phases);
   return (

@@ -269,7 +269,10 @@ export function uncompared(
 /** Less is noise: a server at its limit uses 90 to 100 %. */
 const leastDisagreement = Math.log(1.05);
 
-/** null if both say better, or both worse. @param rps ln(variant / baseline) per round @param cpu the same of CPU per request; their sum is CPU use */
+/**
+ * null if both say better, or both worse. @param rps ln(variant / baseline) per round @param cpu the same of CPU per request; their sum is
+ * CPU use
+ */
 function disagreementOf(
   { baseline, variant }: Pair,
   rps: readonly number[],

@@ -25,7 +25,10 @@ export interface Gain {
 
 type Side = Pick<VariantResult, 'name' | 'rounds' | 'serverShare' | 'generatorShare'>;
 
-/** Sides that surely got faster: by themselves, or against the first, with which they share the machine's noise. CPU time where the server was the limit. */
+/**
+ * Sides that surely got faster: by themselves, or against the first, with which they share the machine's noise. CPU time where the server
+ * was the limit.
+ */
 export function gainsWithin(sides: readonly Side[]): Gain[] {
   const gains = [...gainsIn('rps', sides), ...gainsIn('cpu', sides.filter(isServerAtLimit))];
   return gains.filter(

@@ -29,13 +29,8 @@ import { terminal, wrapLines } from '../report/table.ts';
 import { type Plan, type PlanDraft } from '../runner/plan.ts';
 import { estimatedSeconds, expectedRounds, nextLook } from '../runner/times.ts';
 import type { Environment } from '../result/environment.ts';
-import {
-  runOfJson,
-  resultJson,
-  type Comparison,
-  type Result,
-  type VariantResult,
-} from '../result/result.ts';
+import type { Comparison, Result, VariantResult } from '../result/result.ts';
+import { runOfJson, resultJson } from '../result/result-file.ts';
 import { checkForUser, writeForUser, writeWhole } from '../writing.ts';
 import { protocolName } from '../scenario/load.ts';
 import type { RunEvents, RunOutcome } from '../runner/run.ts';

@@ -16,7 +16,7 @@ import { firstOf, present } from '../present.ts';
 import { headingLines } from '../report/heading.ts';
 import { byText } from '../report/sentences.ts';
 import type { Environment } from '../result/environment.ts';
-import { resultJson } from '../result/result.ts';
+import { resultJson } from '../result/result-file.ts';
 import { compileScript } from '../runner/k6.ts';
 import { removeMixFiles } from '../runner/mix-files.ts';
 import { fewAnswersLines, fewRoundsLines, runName, serversOf } from '../runner/make-plan.ts';

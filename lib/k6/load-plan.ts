@@ -11,19 +11,32 @@ import type { LoadRequest, Protocol, ReceiveWindow } from '../scenario/model.ts'
 export interface LoadOptions {
   /** http:// or https://. */
   url?: string;
-  /** Requests to the server of `url`, in a mixed order that the seed draws; as a text, which is faster for many, one in JSON on each line. */
+  /**
+   * Requests to the server of `url`, in a mixed order that the seed draws; as a text, which is faster for many, one in JSON on each line.
+   */
   mix?: readonly LoadRequest[] | string;
-  /** http/1.0 and http/1.1 use TLS for https://; h2 is HTTP/2 over TLS without fall-back, h2c HTTP/2 without TLS, h3 HTTP/3. Default: http/1.1. */
+  /**
+   * http/1.0 and http/1.1 use TLS for https://; h2 is HTTP/2 over TLS without fall-back, h2c HTTP/2 without TLS, h3 HTTP/3. Default:
+   * http/1.1.
+   */
   protocol?: Protocol;
   /** Open connections. More than there are ports need several addresses, in 127.0.0.0/8 only. Default: 1. */
   connections?: number;
   /** Concurrent requests on a connection (h2, h2c, h3), up to the server's limit. Default: 1. */
   streams?: number;
-  /** true: the streams of a connection start together, and again once all are answered. Latencies are those of all together. Default: false. */
+  /**
+   * true: the streams of a connection start together, and again once all are answered. Latencies are those of all together. Default: false.
+   */
   together?: boolean;
-  /** Receive windows in bytes (h2, h2c, h3), of each stream and of a connection: 1 to 2^31 − 1, over HTTP/2 a connection's from 65,535. Default: 2^30 − 1 each. */
+  /**
+   * Receive windows in bytes (h2, h2c, h3), of each stream and of a connection: 1 to 2^31 − 1, over HTTP/2 a connection's from 65,535.
+   * Default: 2^30 − 1 each.
+   */
   window?: ReceiveWindow;
-  /** Open model: requests/s that start whether or not earlier ones are answered. Latency runs from when a request was due. Default: closed model. Needs Linux 5.11. */
+  /**
+   * Open model: requests/s that start whether or not earlier ones are answered. Latency runs from when a request was due. Default: closed
+   * model. Needs Linux 5.11.
+   */
   rate?: number;
   /** At a rate: evenly spread or a Poisson process. Default: constant. */
   arrivals?: 'constant' | 'poisson';
@@ -66,7 +79,10 @@ export interface LoadOptions {
   spin?: boolean;
   /** Default: GET. */
   method?: string;
-  /** The network namespace of connections: a path such as /run/netns/NAME or /proc/PID/ns/net. Names are resolved outside of it. Default: k6's own. */
+  /**
+   * The network namespace of connections: a path such as /run/netns/NAME or /proc/PID/ns/net. Names are resolved outside of it. Default:
+   * k6's own.
+   */
   netns?: string;
   /** Sent in this order. */
   headers?: Readonly<Record<string, string>>;
@@ -105,7 +121,10 @@ export interface AlternateOptions extends CallOptions {
   slice?: string;
   /** The place of the side, from 1, that is warmed up first and has the first turn. Default: any. */
   first?: number;
-  /** Seed for the rest of the order of sides, lengths of turns, Poisson arrivals and order of URLs. A whole number from 1. Default: always the same. */
+  /**
+   * Seed for the rest of the order of sides, lengths of turns, Poisson arrivals and order of URLs. A whole number from 1. Default: always
+   * the same.
+   */
   seed?: number;
   /** true: all sides warm up at the same time, for servers that leave the cores idle. Default: one after the other. */
   warmTogether?: boolean;

@@ -30,7 +30,7 @@ import { metricMark } from './verdict-words.ts';
 import type { LatencyFigures } from '../result/load-result.ts';
 import type { BucketShare, PhaseResult, Result, VariantResult } from '../result/result.ts';
 import { isAtRate } from '../scenario/load.ts';
-import type { Published } from '../scenario/model.ts';
+import type { Published } from '../scenario/published.ts';
 import { present, allNames } from '../present.ts';
 
 /** Its table has bars, below `heading` in the terminal and Markdown. */

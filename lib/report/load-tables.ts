@@ -22,7 +22,7 @@ import {
 import { present } from '../present.ts';
 import type { ErrorCause, StatusClass } from '../result/load-result.ts';
 import type { Result, VariantResult } from '../result/result.ts';
-import type { Published, PublishedDistribution } from '../scenario/model.ts';
+import type { Published, PublishedDistribution } from '../scenario/published.ts';
 import { curvesOf } from './found.ts';
 import { timesFrom } from './charts.ts';
 import {

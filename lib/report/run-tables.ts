@@ -23,7 +23,7 @@ import {
 } from '../format.ts';
 import type { Comparison, Metric, Result, VariantResult } from '../result/result.ts';
 import { factsOf } from '../result/server-metrics.ts';
-import type { Published } from '../scenario/model.ts';
+import type { Published } from '../scenario/published.ts';
 import { features } from '../features.ts';
 import { foundRateOf } from './found.ts';
 import { chartsOf, publishedQuantile } from './charts.ts';

@@ -68,7 +68,7 @@ export const outcomeFields = {
   hung: orElse(count, 0),
   /** Responses with another status than their request's. */
   unexpected: orElse(count, 0),
-  /** Responses per second until its last response. */
+  /** Responses per second of each connection, until its last response. */
   perConnectionRps: distribution,
   /** Responses per second of each event loop. */
   perThreadRps: distribution,
@@ -105,7 +105,7 @@ const continuous = open({
 const pageFigures = open({
   page: text,
   ...each(['responses', 'unexpected', 'errors', 'bodyBytes'], count),
-  /** Part of bodyBytes. */
+  /** The part of bodyBytes in unexpected responses. */
   unexpectedBodyBytes: orElse(count, 0),
   ...each(['p50Ms', 'p99Ms', 'midMeanMs'], nonNegative),
   /** One request at a time: mean time of the middle half. */
@@ -146,7 +146,7 @@ export const loadFields = {
   bytes: open(each(byteFields, count)),
   /** Bodies with less than half, or more than 1.5 times, the length of the first; 0 for several pages. */
   otherBodies: orElse(count, 0),
-  /** By class of status; absent in older results. */
+  /** `bytes.body` by class of status; absent in older results. */
   bodyBytes: optional(open(each(['2xx', '3xx', '4xx', '5xx'], count))),
   /** From the first byte (without keep-alive the connect, at a rate the due time) to the response's last byte. */
   latencyMs: latency,
@@ -156,11 +156,14 @@ export const loadFields = {
   firstByteMs: latency,
   /** At a rate the delay behind the due time; else 0. */
   sendDelayMs: latency,
-  /** Part of latencyMs: from the kernel's receipt of the last byte to the engine's read. 0 if unknown (HTTP/3, below 0.2 s); absent in older results. */
+  /**
+   * Part of latencyMs: from the kernel's receipt of the last byte to the engine's read. 0 if unknown (HTTP/3, below 0.2 s); absent in older
+   * results.
+   */
   readDelayMs: optional(latency),
   /** fromMs ≤ latency < toMs (null: no end). Empty unless asked for. */
   buckets: list(open(bucketFields)),
-  /** The server's limit per connection (HTTP/2); null if it named none. */
+  /** The server's limit of concurrent requests per connection (HTTP/2); null if it named none. */
   maxConcurrentStreams: orNull(count),
   startedAt: instant,
   endedAt: instant,

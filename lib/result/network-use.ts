@@ -1,6 +1,7 @@
 import type * as v from 'valibot';
 import { count, each, nonNegative, flag, open } from '../form.ts';
-import { networkForm, packetKinds } from '../scenario/model.ts';
+import { networkForm } from '../scenario/model.ts';
+import { packetKinds } from '../scenario/published.ts';
 
 /** packets = delivered + dropped (by the queue's limit) + lost (by the asked share), but for those under way at the ends. */
 const linkTraffic = open({

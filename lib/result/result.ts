@@ -1,8 +1,6 @@
 // The format of result.json (schema 1), which may come from another machine or an older bakeoff.
 import * as v from 'valibot';
-import { UserError } from '../errors.ts';
 import {
-  check,
   count,
   each,
   nonNegative,
@@ -28,7 +26,8 @@ import {
 } from '../form.ts';
 import { byName } from '../present.ts';
 import { latencyMetrics } from '../scenario/latency-metrics.ts';
-import { mostRounds, protocol, publishedForm, withinForm } from '../scenario/model.ts';
+import { mostRounds, protocol, withinForm } from '../scenario/model.ts';
+import { publishedForm } from '../scenario/published.ts';
 import { environmentForm } from './environment.ts';
 import {
   bucketFields,
@@ -43,7 +42,7 @@ import { networkFigures, networkUse } from './network-use.ts';
 import { serverFields, serverMetricNames } from './server-metrics.ts';
 import { why } from './why.ts';
 
-const schema = 1;
+export const schema = 1;
 
 const median = open({ median: nonNegative });
 /** Repeated rounds count. */
@@ -61,9 +60,9 @@ const noise = open({
   /** Taken by the hypervisor. The generator's is 0 if other hosts make the load. */
   serverStealShare: nonNegative,
   generatorStealShare: nonNegative,
-  /** Except by the server (and the generator on shared cores). */
+  /** Use of the server's cores, but by the server (and the generator on shared cores). */
   serverOthersShare: nonNegative,
-  /** Except by k6, its link, the runner and servers on shared cores. */
+  /** Use of the generator's cores, but by k6, its link, the runner and servers on shared cores. */
   generatorOthersShare: orElse(nonNegative, 0),
   /** Its backends' use of its cores; in no share above. null: unknown, and in serverOthersShare. */
   upstreamShare: optional(orNull(nonNegative)),
@@ -71,12 +70,12 @@ const noise = open({
   duringPause: optional(nonNegative),
   /** The minute's average at the end. */
   loadAverage: nonNegative,
-  /** Mean of the server's cores, at begin and end; null if unknown. */
+  /** Mean clock of the server's cores, at begin and end; null if unknown. */
   serverMhz: orNull(pairOf(nonNegative)),
 });
 export type Noise = v.InferOutput<typeof noise>;
 
-/** Per request, connects and warm-up included; bytes are of system calls. */
+/** What a request used in the server, connects and warm-up included; bytes are of system calls. */
 export const counterNames = [
   'userCpuUs',
   'systemCpuUs',
@@ -94,21 +93,24 @@ const phase = open({
   /** CPU time of responses in the window; null for an address. */
   serverCpuSeconds: orNull(nonNegative),
   serverRssBytes: orNull(nonNegative),
-  /** While other sides were loaded; null if unknown. */
+  /** Cores that it used while other sides were loaded; null if unknown. */
   idleCpuShare: orElse(orNull(nonNegative), null),
   /** Responses per CPU time in the second half of its turns per those in the first; absent if unknown. */
   cpuGain: optional(nonNegative),
   /** Its tasks' wait for a core, as a share of its cores; absent if unknown. */
   waitedShare: optional(nonNegative),
-  /** Use of these cores by others and the host; absent if unknown or perhaps a backend's. */
+  /** Use of its cores by others and the host; absent if unknown or perhaps a backend's. */
   othersShare: optional(nonNegative),
   /** The generator's wait for cores that others used, as a share of the turns, at most the server's idle time; absent if unknown. */
   generatorWaitedShare: optional(nonNegative),
-  /** Samples in which one of its processes was stopped; absent if unknown. */
+  /** Share of samples in which one of its processes was stopped; absent if unknown. */
   stoppedShare: optional(nonNegative),
   /** `counterNames` are absent for a server that was not started here. */
   perRequest: optional(open(each([...counterNames, ...wireNames], optional(nonNegative)))),
-  /** Its overflows in the round's whole load, and its length (listen(2)). Without `backlog` (no ss) others' are counted. Absent for a server elsewhere. */
+  /**
+   * Its overflows in the round's whole load, and its length (listen(2)). Without `backlog` (no ss) others' are counted. Absent for a server
+   * elsewhere.
+   */
   acceptQueue: optional(open({ overflows: count, backlog: optional(count) })),
   /** Who else had connections to it: another side's name, '' for another program. */
   alsoLoadedBy: optional(text),
@@ -133,7 +135,7 @@ const round = open({
 });
 export type Round = v.InferOutput<typeof round>;
 
-/** Medians. `headerSavingsPercent`: 100 · (1 − headers / headersDecoded). */
+/** Medians over rounds. `headerSavingsPercent`: 100 · (1 − headers / headersDecoded). */
 const trafficFields = {
   ...each(['requests', 'seconds', 'receivedBytesPerSecond'], nonNegative),
   bytes: open(each(byteFields, nonNegative)),
@@ -224,7 +226,10 @@ const variant = open({
   /** Per ended attempt. */
   errorsPerMillion: orNull(nonNegative),
   successRatio: orNull(nonNegative),
-  /** Median share of the CPU: of its workers' cores without others' time, or of all its cores with the link, if that is more. null for an address. */
+  /**
+   * Median share of the CPU: of its workers' cores without others' time, or of all its cores with the link, if that is more. null for an
+   * address.
+   */
   ...each(['serverShare', 'generatorShare'], orNull(nonNegative)),
   /** null on loopback. */
   network: orNull(networkFigures),
@@ -345,7 +350,7 @@ const integrity = open({
 });
 export type Integrity = v.InferOutput<typeof integrity>;
 
-const result = open({
+export const resultForm = open({
   schema: v.literal(schema),
   run: runName,
   scenario: name,
@@ -390,40 +395,4 @@ const result = open({
   warnings: texts,
   footnotes: texts,
 });
-export type Result = v.InferOutput<typeof result>;
-
-/** undefined if the text does not begin as resultJson's. */
-export const runOfJson = (text: string): string | undefined =>
-  /^\{\n {2}"schema": \d+,\n {2}"run": "([^"]+)"/.exec(text)?.[1];
-
-/** Indents, but for a histogram a line. */
-export function resultJson(content: Result): string {
-  const json = JSON.stringify(
-    content,
-    (key, value: unknown) => (key === 'histogram' ? JSON.stringify(value) : value),
-    2,
-  );
-  // JSON's texts have no line end or bare quote: only keys match.
-  return `${json.replaceAll(/(\n *"histogram": )("[^\n]*")(?=,?\n)/g, (_, key: string, text: string) => key + String(JSON.parse(text)))}\n`;
-}
-
-/** Fills in what an older bakeoff did not write. @throws UserError that names `file` if it is no result of this schema */
-export function checkResult(json: string, file: string): Result {
-  let value: unknown;
-  try {
-    value = JSON.parse(json);
-  } catch {
-    throw new UserError(`${file} is not whole JSON: name a run that ended, or run it again`);
-  }
-  if (!isObject(value) || typeof value['schema'] !== 'number' || !('variants' in value))
-    throw new UserError(`${file} is no result of bakeoff: name a run's folder or its result.json`);
-  if (value['schema'] > schema)
-    throw new UserError(
-      `${file}: schema ${value['schema']} is of a newer bakeoff, this one reads ${schema}: make its report with that one`,
-    );
-  const outcome = check(result, value);
-  if ('value' in outcome) return outcome.value;
-  throw new UserError(
-    `${file} is of an earlier bakeoff, or was changed: ${outcome.problem}: run it again with this one`,
-  );
-}
+export type Result = v.InferOutput<typeof resultForm>;

@@ -32,15 +32,15 @@ import { summarise } from '../report/warnings/all.ts';
 import { droppedTexts } from '../report/warnings/run.ts';
 import type { Environment } from '../result/environment.ts';
 import { writeWhole } from '../writing.ts';
-import {
-  resultJson,
-  type DroppedRound,
-  type KernelSetting,
-  type Integrity,
-  type Result,
-  type Round,
-  type RateStep,
+import type {
+  DroppedRound,
+  KernelSetting,
+  Integrity,
+  Result,
+  Round,
+  RateStep,
 } from '../result/result.ts';
+import { resultJson } from '../result/result-file.ts';
 import { serverFiguresOf } from '../result/server-metrics.ts';
 
 interface Known {

@@ -61,7 +61,9 @@ export interface PlanOptions
 const quickRounds = 4;
 export const defaultSameWithin = 0.01;
 
-/** @param limits of the process that makes the load @throws UserError for a load that does not fit, and without a round or verdict asked for */
+/**
+ * @param limits of the process that makes the load @throws UserError for a load that does not fit, and without a round or verdict asked for
+ */
 export function makePlan(
   asWritten: Scenario,
   asked: readonly Variant[],

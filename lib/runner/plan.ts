@@ -49,7 +49,7 @@ export interface Plan {
   rounds: number;
   /** Ascending; the last is after `rounds`. */
   looks: readonly Look[];
-  /** Runs of an article, which share the chance of a false verdict. */
+  /** So many runs share the chance of a false verdict, as those of an article. */
   together?: number;
   /** No round begins that would not end within it. */
   maxTimeSeconds?: number;
@@ -65,7 +65,7 @@ export interface Plan {
   exact: boolean;
   /** Sides have loopbacks of their own, instead of the machine's. */
   ownLoopbacks?: true;
-  /** For the shell before the servers start, in each round. */
+  /** A command for the shell before the servers start, in each round. */
   prepare?: string;
   /** A lone answer's time, by variant; absent: unknown. */
   answerSeconds?: ReadonlyMap<string, number>;
@@ -80,11 +80,11 @@ export type PlanDraft = Omit<Plan, 'run'>;
 export interface SteppedLoad {
   /** As a predicate: "searches for a rate". */
   does: string;
-  /** Unless the user or the scenario gives a number of rounds. */
+  /** They count unless the user or the scenario gives a number of rounds. */
   looks: readonly Look[];
-  /** Unless the user or the load gives them. */
+  /** It counts unless the user or the load gives a window and warm-up. */
   step: NonNullable<FitOptions['step']>;
-  /** About so many a round. */
+  /** A round takes about so many. */
   expectedSteps: number;
   /** The script's source, in place of lib/k6/main.ts. */
   script: string;

@@ -20,7 +20,10 @@ export async function checkResultsFolder(out: string, neededBytes: number): Prom
 }
 
 export interface RunFolder {
-  /** Goes through an open descriptor for root: else the owner of a parent could replace the folder, and k6 would run a foreign script as root. */
+  /**
+   * Goes through an open descriptor for root: else the owner of a parent could replace the folder, and k6 would run a foreign script as
+   * root.
+   */
   path: string;
   /** The path that people know. */
   name: string;

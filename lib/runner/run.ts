@@ -29,13 +29,8 @@ import { expectedRounds, nextLook, roundsToLook, secondsPerRound } from './times
 import { reasonOfTime, timeText, TimeLeft } from './time-left.ts';
 import { Interrupted } from '../signals.ts';
 import type { Environment } from '../result/environment.ts';
-import {
-  resultJson,
-  type Comparison,
-  type DroppedRound,
-  type Result,
-  type RateStep,
-} from '../result/result.ts';
+import type { Comparison, DroppedRound, Result, RateStep } from '../result/result.ts';
+import { resultJson } from '../result/result-file.ts';
 import { warning } from '../report/warnings/run.ts';
 import { writeWhole } from '../writing.ts';
 

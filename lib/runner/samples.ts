@@ -66,7 +66,10 @@ export function sampleUsage({ servers, shared }: UsageReaders) {
   };
 }
 
-/** Joins a side's samples with those of the servers' machine. The generator's cores stay this machine's. @param there of the whole group @param place the side's */
+/**
+ * Joins a side's samples with those of the servers' machine. The generator's cores stay this machine's. @param there of the whole group
+ * @param place the side's
+ */
 export function withServer(
   samples: readonly UsageSample[],
   there: readonly (readonly RemoteSample[] | undefined)[],
@@ -114,7 +117,10 @@ export function windowOf({ monotonicMs: [fromMs, toMs] }: LoadResult, { warmupSe
   return { fromMs, toMs, idleBefore: warmupSeconds === 0 };
 }
 
-/** CPU seconds and highest memory, from the sample before the window (if the server was idle, else between two) to that behind it. @param samples around it */
+/**
+ * CPU seconds and highest memory, from the sample before the window (if the server was idle, else between two) to that behind it. @param
+ * samples around it
+ */
 export function usageBetween(
   samples: readonly ServerSample[],
   { fromMs, toMs, idleBefore }: UsageWindow,
@@ -222,7 +228,10 @@ const beginsPerSpan = 8;
 /** A pausing server uses less of its usual CPU time, even if the span is not quite the pause's. */
 const atRest = 0.25;
 
-/** The greatest share of a server's usable cores that others took in such a span; no more than its tasks waited for: it may leave them its cores. */
+/**
+ * The greatest share of a server's usable cores that others took in such a span; no more than its tasks waited for: it may leave them its
+ * cores.
+ */
 export function mostTaken(
   spanMs: number,
   samples: readonly UsageSample[],

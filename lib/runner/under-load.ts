@@ -24,7 +24,9 @@ export interface Measurement extends Observed {
 /** k6 flushes outputs after TERM: a database may be slow. */
 const k6GraceMs = 10_000;
 
-/** @param folder for k6's files @param more observers @throws RoundFailure if the load or an enclosure failed, Interrupted after a signal */
+/**
+ * @param folder for k6's files @param more observers @throws RoundFailure if the load or an enclosure failed, Interrupted after a signal
+ */
 export async function underLoad(
   context: RunContext,
   group: Group,

@@ -83,7 +83,10 @@ export function withSharedWarmup(group: Group, last: KeptRound['outcomes'] | und
  */
 const gainPart = 0.05;
 
-/** Where sides differ much, warm-ups end earlier. The engine tolerates 3 % anyway. @param rps of all sides in the last try; of fewer: unknown */
+/**
+ * Where sides differ much, warm-ups end earlier. The engine tolerates 3 % anyway. @param rps of all sides in the last try; of fewer:
+ * unknown
+ */
 export function withCoarseWarmup(group: Group, rps: Readonly<Record<string, number>>): Group {
   const logs = Object.values(rps)
     .map(Math.log)

@@ -28,7 +28,9 @@ async function shippedNames(): Promise<string[]> {
   return scripts.map((file) => path.basename(file, '.ts')).sort();
 }
 
-/** The named variants in the scenario's order, or all but those `onRequest`. @throws UserError (exit code 2): unknown, or none can be run */
+/**
+ * The named variants in the scenario's order, or all but those `onRequest`. @throws UserError (exit code 2): unknown, or none can be run
+ */
 export function findVariants(scenario: Scenario, names?: readonly string[]): Variant[] {
   const { variants } = scenario;
   if (names === undefined) return variants.filter(({ onRequest }) => onRequest !== true);

@@ -19,13 +19,12 @@ export type {
   LoadRequest,
   NetworkSpec,
   Page,
-  Published,
-  PublishedDistribution,
   Scenario,
   ServerSpec,
   TlsOffer,
   Variant,
 } from './model.ts';
+export type { Published, PublishedDistribution } from './published.ts';
 export { ab, h2load, vegeta, weighttp, wrk } from './load/generators.ts';
 
 export type ServerOptions = Omit<ConfiguredServer, 'name' | 'config'>;

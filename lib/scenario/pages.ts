@@ -119,7 +119,9 @@ export function requestName({ method = 'GET', target, status }: LoadRequest): st
 
 const mostListBytes = 16e6;
 
-/** Reads a path or URL a line, and its weight (default 1). @param flag such as `--urls` @throws UserError (exit code 2) that names the line */
+/**
+ * Reads a path or URL a line, and its weight (default 1). @param flag such as `--urls` @throws UserError (exit code 2) that names the line
+ */
 export function readPageList(flag: string, file: string): AskedPages {
   const list = `${flag} ${file}`;
   const weights = new Map<string, number>();

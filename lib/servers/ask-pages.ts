@@ -19,7 +19,10 @@ interface Asked {
   answer: Answer;
 }
 
-/** Mean length with its standard deviation, each answer, and differing statuses. @throws UserError for unexpected answers; the signal's reason */
+/**
+ * Mean length with its standard deviation, each answer, and differing statuses. @throws UserError for unexpected answers; the signal's
+ * reason
+ */
 export async function askPages(
   check: ReadyCheck,
   requests: readonly LoadRequest[],

@@ -263,7 +263,10 @@ function heldFiles(pid: string): string[] {
   return [...opened, ...names.map((name) => `/proc/${pid}/map_files/${name}`)];
 }
 
-/** Arguments of find(1) between folders and actions: the user's files there, and in open folders in them such as /tmp/.X11-unix, but not in the user's own. */
+/**
+ * Arguments of find(1) between folders and actions: the user's files there, and in open folders in them such as /tmp/.X11-unix, but not in
+ * the user's own.
+ */
 export const filesOfUser = (uid: number | string): string[] =>
   `-mindepth 1 -maxdepth ${mostDepth} -type d ! -user ${uid} ! -perm -0002 -prune -o -user ${uid} -prune`.split(
     ' ',

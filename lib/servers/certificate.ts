@@ -14,7 +14,10 @@ const validDays = 3650;
 /** No run takes so long. */
 const renewMs = 30 * 24 * 3600 * 1000;
 
-/** A PEM file (mode 0600) with an RSA-2048 key and its self-signed certificate for localhost and 127.0.0.1. @throws UserError, or the signal's reason */
+/**
+ * A PEM file (mode 0600) with an RSA-2048 key and its self-signed certificate for localhost and 127.0.0.1. @throws UserError, or the
+ * signal's reason
+ */
 export async function machineCertificate(
   signal: AbortSignal,
   machine: Machine = thisMachine(),

@@ -143,7 +143,9 @@ function withShortEnd(message: string, config: string): string {
 
 const mostSaid = 2048;
 
-/** A line that begins with FILE:LINE, if known. @param complaint about `text`, the config that runs @param user if root started the server */
+/**
+ * A line that begins with FILE:LINE, if known. @param complaint about `text`, the config that runs @param user if root started the server
+ */
 export function complaintOf(
   kind: ServerKind,
   complaint: string,

@@ -24,7 +24,10 @@ const shippedPages = path.join(configsFolder, 'www');
 
 const generated = 'images';
 
-/** Readable for all; links become targets. @param docroot in `server-configs/www/`, `images`, or absolute @throws UserError if missing or unreadable, or with sockets, pipes, or links out of it */
+/**
+ * Readable for all; links become targets. @param docroot in `server-configs/www/`, `images`, or absolute @throws UserError if missing or
+ * unreadable, or with sockets, pipes, or links out of it
+ */
 export async function copyDocroot(docroot: string, target: string): Promise<void> {
   if (docroot === generated) {
     mkdirSync(target);

@@ -117,7 +117,10 @@ export function tempModules({ answer }: Build): string[] {
   );
 }
 
-/** Comments, `{`, `}`, `;`, and words, which bare may contain `${`, `}` and a no-break space. Its loops are bounded, or of single letters: others need memory for each. */
+/**
+ * Comments, `{`, `}`, `;`, and words, which bare may contain `${`, `}` and a no-break space. Its loops are bounded, or of single letters:
+ * others need memory for each.
+ */
 const tokenPattern =
   /#[^\n]*|[{};]|"[^"\\]*(?:\\.[^"\\]*){0,4096}"|'[^'\\]*(?:\\.[^'\\]*){0,4096}'|(?:\\.|\$\{|[^ \t\r\n{};"'\\])[^ \t\r\n{;\\$]*(?:(?:\\.|\$\{|\$)[^ \t\r\n{;\\$]*){0,4096}|[^ \t\r\n]/gs;
 
@@ -217,7 +220,10 @@ export function parseConfig({ file, text, origin }: Layer): Directive[] {
 /** By pattern, as first read. */
 const lists = new Map<string, readonly string[]>();
 
-/** Puts includes into their places. @param folder of relative names, those in included files too @throws UserError for unreadable files and circles */
+/**
+ * Puts includes into their places. @param folder of relative names, those in included files too @throws UserError for unreadable files and
+ * circles
+ */
 export async function readNginxConfig(
   layer: Layer,
   folder = path.dirname(layer.file),

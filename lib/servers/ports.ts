@@ -59,7 +59,10 @@ const pollMs = 50;
 /** It may listen elsewhere first, as for an administrator. */
 const elsewhereLimitMs = 5000;
 
-/** Another process may have answered. @throws UserError if others on the network reach it, it listens elsewhere, or its port is another's; the signal's reason */
+/**
+ * Another process may have answered. @throws UserError if others on the network reach it, it listens elsewhere, or its port is another's;
+ * the signal's reason
+ */
 export async function untilItListens(
   listening: () => Listening[],
   at: Address,
@@ -161,7 +164,9 @@ export function listeningSockets(folder: string): Listening[] {
     });
 }
 
-/** Whether processes of one network namespace opened connections, as to a database, but not over unix sockets to each other; also if unseen. */
+/**
+ * Whether processes of one network namespace opened connections, as to a database, but not over unix sockets to each other; also if unseen.
+ */
 export async function connectsOut(pids: readonly (number | string)[]): Promise<boolean> {
   const inodes = new Set(pids.flatMap((pid) => socketsOf(pid)));
   if (inodes.size === 0) return true;

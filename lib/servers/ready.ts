@@ -24,7 +24,10 @@ const endings: readonly [RegExp, string][] = [
   [/tlsv1 alert internal error/, 'it has no certificate for this name'],
 ];
 
-/** Waits for the right status, length if known, and protocol. Retries refused and broken connections. @throws UserError after `limitMs`, at once for a wrong answer; the signal's reason */
+/**
+ * Waits for the right status, length if known, and protocol. Retries refused and broken connections. @throws UserError after `limitMs`, at
+ * once for a wrong answer; the signal's reason
+ */
 export async function waitUntilReady(
   check: ReadyCheck,
   signal: AbortSignal,
@@ -202,7 +205,10 @@ export async function answerOfAll(
 
 const lookMs = 1;
 
-/** When a process became its command (performance.now()), between two looks a millisecond or more apart; undefined if it ended. @param commandWords number of words */
+/**
+ * When a process became its command (performance.now()), between two looks a millisecond or more apart; undefined if it ended. @param
+ * commandWords number of words
+ */
 export async function commandBegan(
   { pid, line, hasExited }: Pick<Child, 'pid' | 'line' | 'hasExited'>,
   commandWords: number,

@@ -103,7 +103,10 @@ export function filesNeeded(asked: number | undefined, connections: number): num
   return asked ?? connections + otherFiles;
 }
 
-/** @param asked ServerSpec.fileLimit, maybe too low on purpose; absent: the hard limit @param connections may all go to one worker @param host as in requireFiles @throws UserError */
+/**
+ * @param asked ServerSpec.fileLimit, maybe too low on purpose; absent: the hard limit @param connections may all go to one worker @param
+ * host as in requireFiles @throws UserError
+ */
 export function fileLimitFor(
   name: string,
   asked: number | undefined,
@@ -121,7 +124,10 @@ export function fileLimitFor(
   return asked ?? hardLimit;
 }
 
-/** @param why begins the message: "h2o needs 5256 open files for 5000 connections" @param host of the limit; absent: this machine @throws UserError */
+/**
+ * @param why begins the message: "h2o needs 5256 open files for 5000 connections" @param host of the limit; absent: this machine @throws
+ * UserError
+ */
 export function requireFiles(needed: number, hardLimit: number, why: string, host?: string): void {
   if (needed <= hardLimit) return;
   if (host === undefined)

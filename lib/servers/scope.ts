@@ -95,7 +95,10 @@ const systemCalls = new Map([
   ['arm64', { keyctl: 219, setresuid: 147 }],
 ]);
 
-/** A new session keyring (KEYCTL_JOIN_SESSION_KEYRING): root's, with its keys, would go to any child. Only Perl is everywhere; without it the keyring stays. */
+/**
+ * A new session keyring (KEYCTL_JOIN_SESSION_KEYRING): root's, with its keys, would go to any child. Only Perl is everywhere; without it
+ * the keyring stays.
+ */
 function leavingKeys(): Before[] {
   const number = systemCalls.get(process.arch)?.keyctl;
   const perl = helperIfThere('perl');

@@ -50,7 +50,10 @@ function isOwnFolder(folder: string): boolean {
 
 export type Scratch = Awaited<ReturnType<typeof makeScratch>>;
 
-/** Makes the scope of its processes, too: the run's folder may be closed to them. @param user as which nothing else runs, with bounds; absent: the current one @param place see temporaryFolder */
+/**
+ * Makes the scope of its processes, too: the run's folder may be closed to them. @param user as which nothing else runs, with bounds;
+ * absent: the current one @param place see temporaryFolder
+ */
 export async function makeScratch(user?: RunAs, name = '', place?: string) {
   const folder = realpathSync(await temporaryFolder(undefined, place));
   const temp = path.join(folder, 'temp');

@@ -21,7 +21,10 @@ interface Client {
 
 const samples = { everyMs: 250, mostUsed: 0.02 };
 
-/** Until the returned function is called, which says by side whose connections its server had: a side's, '' for another program. @param generator process id */
+/**
+ * Until the returned function is called, which says by side whose connections its server had: a side's, '' for another program. @param
+ * generator process id
+ */
 export function watchStrangers(
   sides: readonly SharedSide[],
   generator: number,

@@ -42,7 +42,10 @@ interface UsageOptions {
   proc?: string;
 }
 
-/** Never throws. Waits and memory miss tasks below a second. CPU seconds are the control group's, or else have shorter processes once they are waited for. */
+/**
+ * Never throws. Waits and memory miss tasks below a second. CPU seconds are the control group's, or else have shorter processes once they
+ * are waited for.
+ */
 export function watchUsage(
   lookUp: () => string[],
   { cpuSecondsOfGroup = () => undefined, proc = '/proc' }: UsageOptions = {},

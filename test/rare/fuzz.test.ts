@@ -7,7 +7,7 @@ import { expect, test } from 'vitest';
 import { UserError } from '../../lib/errors.ts';
 import { flameGraph } from '../../lib/features/why/flame.ts';
 import { htmlReport } from '../../lib/report/html/run-page.ts';
-import { checkResult } from '../../lib/result/result.ts';
+import { checkResult } from '../../lib/result/result-file.ts';
 import { countsIn, partsOf } from '../../lib/features/why/perf-output.ts';
 import { readOwnConfig, type StartedServer } from '../../lib/servers/index.ts';
 import {

@@ -2,7 +2,7 @@
 import type { PhasePair } from '../../analysis/phases.ts';
 import type { StatusClass } from '../../result/load-result.ts';
 import type { BucketShare } from '../../result/result.ts';
-import type { Published } from '../../scenario/model.ts';
+import type { Published } from '../../scenario/published.ts';
 import { fieldsOf, written, type Field, type Unit } from './fields.ts';
 import { asShare } from './shared-fields.ts';
 

@@ -4,12 +4,8 @@ import { total } from '../../analysis/statistics.ts';
 import { exactPercent, hundredths, percent, short, tolerance, whole } from '../../format.ts';
 import type { NetworkResult, PacketKind } from '../../result/network-use.ts';
 import type { Result, VariantResult } from '../../result/result.ts';
-import {
-  packetKinds,
-  type LinkDirection,
-  type NetworkSpec,
-  type Published,
-} from '../../scenario/model.ts';
+import type { LinkDirection, NetworkSpec } from '../../scenario/model.ts';
+import { packetKinds, type Published } from '../../scenario/published.ts';
 import {
   figure,
   leftColumn,

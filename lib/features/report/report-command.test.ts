@@ -6,7 +6,8 @@ import { beforeEach, expect, test, vi } from 'vitest';
 import { main } from '../../cli/main.ts';
 import { UserError } from '../../errors.ts';
 import { htmlReport } from '../../report/html/run-page.ts';
-import { checkResult, resultJson, type Result } from '../../result/result.ts';
+import type { Result } from '../../result/result.ts';
+import { checkResult, resultJson } from '../../result/result-file.ts';
 import {
   delayed,
   networkUse,

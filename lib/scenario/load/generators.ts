@@ -335,10 +335,16 @@ export const ab = loadBy(abGenerator);
 /** A weighttp command line without "weighttp", such as `-k -c 100 -n 100000`: HTTP/1.1, a connection for each request unless -k. */
 export const weighttp = loadBy(weighttpGenerator);
 
-/** An h2load command line without "h2load": HTTP/2 over TLS, `-p h2c` or `-p http/1.1` without, `--h1` HTTP/1.1, `--h3` HTTP/3. Defaults are h2load's. */
+/**
+ * An h2load command line without "h2load": HTTP/2 over TLS, `-p h2c` or `-p http/1.1` without, `--h1` HTTP/1.1, `--h3` HTTP/3. Defaults are
+ * h2load's.
+ */
 export const h2load = loadBy(h2loadGenerator);
 
-/** A vegeta command line without "vegeta attack", such as `-http2 -rate=1000 -duration=10s`: HTTP/2 over TLS, all answers awaited. Defaults are vegeta's. */
+/**
+ * A vegeta command line without "vegeta attack", such as `-http2 -rate=1000 -duration=10s`: HTTP/2 over TLS, all answers awaited. Defaults
+ * are vegeta's.
+ */
 export const vegeta = loadBy(vegetaGenerator);
 
 const generators = [wrkGenerator, h2loadGenerator, abGenerator, weighttpGenerator, vegetaGenerator];

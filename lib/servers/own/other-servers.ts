@@ -101,7 +101,10 @@ function isApache(program: string, args: readonly string[]): boolean {
   return isNamed && /(?:^| )-(?:X|D ?(?:FOREGROUND|NO_DETACH))(?: |$)/.test(args.join(' '));
 }
 
-/** Lets several Apaches run at once, without the user's or the machine's folders. @param program without links @param temp the side's own folder */
+/**
+ * Lets several Apaches run at once, without the user's or the machine's folders. @param program without links @param temp the side's own
+ * folder
+ */
 export function addedTo(program: string, commandArgs: readonly string[], temp: string): Added {
   if (!isApache(program, commandArgs)) return { args: [], env: {}, redirections: [] };
   // -C comes before the config, -c after it.

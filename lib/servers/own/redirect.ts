@@ -257,7 +257,10 @@ export function localTarget(
   return target;
 }
 
-/** Answers each request after a set time, in a thread. As text: other hosts have no files of bakeoff. The server may be about to use an idle connection. */
+/**
+ * Answers each request after a set time, in a thread. As text: other hosts have no files of bakeoff. The server may be about to use an idle
+ * connection.
+ */
 const stubSource = `
 const { parentPort, workerData: { ms, bytes } } = require('node:worker_threads');
 const body = Buffer.alloc(bytes, 'x');
