@@ -11,7 +11,8 @@ import {
   type ClusterOptions,
   type StartedPod,
 } from './load.ts';
-import { labelsOf, runId, scriptManifest, serverManifests } from './manifests.ts';
+import { labelsOf, runId, scriptManifest } from './manifests.ts';
+import { serverManifests } from './server-manifests.ts';
 import { podPatienceMs, requireMade, troubleIn, waitFor } from './wait.ts';
 import { allNames } from '../../present.ts';
 

@@ -5,13 +5,12 @@ import { usageError, UserError } from '../../errors.ts';
 import {
   type ClusterRun,
   type Manifest,
-  imageVersions,
   clusterLoad,
   loadManifests,
   publishedImage,
   scriptManifest,
-  serverManifests,
 } from './manifests.ts';
+import { imageVersions, serverManifests } from './server-manifests.ts';
 import type { Placement } from './placement.ts';
 import { byName, present, repeated } from '../../present.ts';
 import { runName, defaultSameWithin, serversOf } from '../../runner/make-plan.ts';

@@ -4,7 +4,8 @@ import { expect, it, vi } from 'vitest';
 import { parseAllDocuments } from 'yaml';
 import { k8sCommand } from './command.ts';
 import type { LoadPlan } from '../../k6/load-plan.ts';
-import { imageVersions, type ConfigMap } from './manifests.ts';
+import type { ConfigMap } from './manifests.ts';
+import { imageVersions } from './server-manifests.ts';
 import {
   type ClusterObject,
   type ContainerStatus,

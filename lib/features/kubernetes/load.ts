@@ -30,7 +30,8 @@ import {
   describePod,
   type Kubectl,
 } from './kubectl.ts';
-import { imageVersions, labelsOf, loadManifests, type ClusterRun } from './manifests.ts';
+import { labelsOf, loadManifests, type ClusterRun } from './manifests.ts';
+import { imageVersions } from './server-manifests.ts';
 import { podPatienceMs, requireMade, troubleIn, underWay, waitFor } from './wait.ts';
 
 export interface ClusterOptions {

@@ -1,4 +1,4 @@
-// The manifests of a run: a server for each variant, and a TestRun of k6-operator.
+// The manifests of a run's loads, and what they have in common with those of its servers.
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
@@ -14,30 +14,10 @@ import type { PlannedVariant } from '../../runner/plan.ts';
 import type { Load } from '../../scenario/load.ts';
 import { shownHeaders } from '../../secrets.ts';
 import { pathOfPage } from '../../scenario/pages.ts';
-import type { ConfiguredServer, Page, Scenario, ServerName } from '../../scenario/model.ts';
-import {
-  type RunnableVariant,
-  fitVariantLoad,
-  isConfigured,
-  isOwn,
-  networkOf,
-  pageOf,
-} from '../../scenario/variants.ts';
-import { certificateArgs } from '../../servers/certificate.ts';
-import { copyDocroot } from '../../servers/docroot.ts';
-import { serverKinds, workersFor } from '../../servers/index.ts';
-import { filesNeeded } from '../../servers/rights.ts';
+import type { Scenario } from '../../scenario/model.ts';
+import { type RunnableVariant, fitVariantLoad, pageOf } from '../../scenario/variants.ts';
 import { database, type Influx, ownOutput } from '../../influx/address.ts';
-import {
-  ofGenerators,
-  ofOtherRuns,
-  ofServers,
-  onlyOn,
-  onOneHost,
-  placed,
-  required,
-  type Placement,
-} from './placement.ts';
+import { ofGenerators, ofServers, placed, required, type Placement } from './placement.ts';
 
 /** An object of Kubernetes, as kubectl takes it. */
 export interface Manifest {
@@ -80,20 +60,20 @@ export interface ClusterRun {
 const user = 1000;
 
 /** No root and no capabilities: clusters may demand that. */
-const podSecurity = {
+export const podSecurity = {
   runAsNonRoot: true,
   runAsUser: user,
   runAsGroup: user,
   fsGroup: user,
   seccompProfile: { type: 'RuntimeDefault' },
 };
-const containerSecurity = {
+export const containerSecurity = {
   allowPrivilegeEscalation: false,
   capabilities: { drop: ['ALL'] },
 };
 
 /** Equal requests and limits may get exclusive cores. */
-function resourcesOf({ cores, memory }: Resources) {
+export function resourcesOf({ cores, memory }: Resources) {
   const both = { cpu: String(cores), memory };
   return { requests: both, limits: both };
 }
@@ -132,7 +112,7 @@ export function runId(run: string): string {
 }
 
 /** Texts of the files that `make` writes to a temporary folder, by path, sorted. */
-function filesMade(make: (folder: string) => Promise<unknown>) {
+export function filesMade(make: (folder: string) => Promise<unknown>) {
   return inTemporaryFolder('bakeoff-k8s-', async (folder) => {
     await make(folder);
     const textOf = (file: string) => readFile(path.join(folder, file), 'utf8');
@@ -141,30 +121,12 @@ function filesMade(make: (folder: string) => Promise<unknown>) {
   });
 }
 
-function configMap(metadata: Manifest['metadata'], data: Record<string, string>): ConfigMap {
+export function configMap(metadata: Manifest['metadata'], data: Record<string, string>): ConfigMap {
   return { apiVersion: 'v1', kind: 'ConfigMap', metadata, data };
 }
 
-/** Versions of the servers that docker/Dockerfile installs. */
-export const imageVersions: Readonly<Record<ServerName, string>> = {
-  nginx: '1.22.1',
-  h2o: '2.2.5',
-  nghttpd: '1.52.0',
-};
-
-const port = 8080;
-
-/** Folders in the container. */
-const places = {
-  given: '/bakeoff/given',
-  docroot: '/bakeoff/www',
-  tls: '/bakeoff/tls',
-  temp: '/tmp',
-};
-const certificate = `${places.tls}/localhost.pem`;
-
 /** @param id distinguishes runs, or rounds */
-function variantName(scenario: Scenario, { name }: RunnableVariant, id: string): string {
+export function variantName(scenario: Scenario, { name }: RunnableVariant, id: string): string {
   return `${dnsLabel(`${scenario.name}-${name}`, 40)}-${id}`;
 }
 
@@ -180,158 +142,6 @@ export function labelsOf(
     'bakeoff/scenario': dnsLabel(scenario.name),
     'bakeoff/variant': dnsLabel(variant.name),
   };
-}
-
-/**
- * The manifests, and the origin by Service or pod address. @param node undefined: the cluster chooses @throws UserError for own configs,
- * pages, builds, commands, addresses and networks
- */
-export async function serverManifests(
-  clusterRun: ClusterRun,
-  { variant, load, page }: PlannedVariant,
-  round: number,
-  node?: string,
-) {
-  const { run, scenario, namespace, server: resources } = clusterRun;
-  const spec = shippedServer(scenario, variant);
-  const name = variantName(scenario, variant, runId(run));
-  const labels = labelsOf(clusterRun, variant, 'server');
-  const metadata = { name, namespace, labels };
-  // The node's limit is unknown here.
-  const limit = filesNeeded(spec.fileLimit, load.connections);
-  const config = await serverKinds[spec.name].compose(
-    spec.config,
-    {
-      address: '0.0.0.0',
-      port,
-      workers: workersFor(spec, resources.cores, false),
-      fileLimit: limit,
-      docroot: places.docroot,
-      temp: places.temp,
-      certificateFile: () => Promise.resolve(certificate),
-    },
-    { version: imageVersions[spec.name], answer: '' },
-  );
-  const pages = await pagesOf(page, variant.name);
-  const configFile = `${spec.name}.conf`;
-  const files = [
-    { key: configFile, path: configFile, text: config.text },
-    ...pages.map(({ file, text }, index) => ({ key: `page-${index + 1}`, path: file, text })),
-  ];
-  const start = ['prlimit', `--nofile=${limit}:${limit}`, '--', spec.name];
-  const command = [...start, ...config.args(`${places.given}/${configFile}`)];
-  const items = files.map(({ key, path: file }) => ({ key, path: file }));
-  const pod = serverPod(clusterRun, { name, items }, command, config.tls, node);
-  const deployment = {
-    replicas: 1,
-    strategy: { type: 'Recreate' },
-    selector: { matchLabels: labels },
-    // A change of the annotation starts the server anew.
-    template: {
-      metadata: { labels, annotations: { 'bakeoff/round': String(round) } },
-      spec: pod,
-    },
-  };
-  // Without a cluster IP the load goes to the pod, not through a proxy.
-  const service = { clusterIP: 'None', selector: labels, ports: [{ port }] };
-  return {
-    name,
-    manifests: [
-      configMap(metadata, Object.fromEntries(files.map(({ key, text }) => [key, text]))),
-      { apiVersion: 'apps/v1', kind: 'Deployment', metadata, spec: deployment },
-      { apiVersion: 'v1', kind: 'Service', metadata, spec: service },
-    ],
-    originAt: (host = name) => {
-      const urlHost = host.includes(':') ? `[${host}]` : host;
-      return `${config.tls ? 'https' : 'http'}://${urlHost}:${port}`;
-    },
-  };
-}
-
-/** @param given ConfigMap with config and pages @param command that starts the server */
-function serverPod(
-  { run, image, server, placement }: ClusterRun,
-  given: { name: string; items: readonly { key: string; path: string }[] },
-  command: string[],
-  hasTls: boolean,
-  node: string | undefined,
-) {
-  const container = (part: string, containerCommand: string[], ...volumeMounts: object[]) => ({
-    image,
-    securityContext: { ...containerSecurity, readOnlyRootFilesystem: true },
-    resources: resourcesOf(server),
-    name: part,
-    command: containerCommand,
-    volumeMounts,
-  });
-  // Mounted ConfigMaps are links to links, which a server would follow at each request.
-  const copy = ['cp', '-rL', `${places.given}/www/.`, places.docroot];
-  const initContainers = [container('pages', copy, mount('given', true), mount('docroot'))];
-  if (hasTls) {
-    const makeCertificate = ['openssl', ...certificateArgs(certificate)];
-    initContainers.push(container('certificate', makeCertificate, mount('tls'), mount('temp')));
-  }
-  const servers = { 'bakeoff/part': 'server', 'bakeoff/run': runId(run) };
-  return {
-    ...placed(placement),
-    automountServiceAccountToken: false,
-    securityContext: podSecurity,
-    affinity: {
-      ...present({ nodeAffinity: node === undefined ? undefined : required(onlyOn(node)) }),
-      // All servers on the same node, without generators and other runs.
-      podAffinity: required([onOneHost({ matchLabels: servers })]),
-      podAntiAffinity: required([ofGenerators, ofOtherRuns(runId(run))]),
-    },
-    initContainers,
-    containers: [
-      {
-        ...container(
-          'server',
-          command,
-          mount('given', true),
-          mount('docroot', true),
-          mount('tls', true),
-          mount('temp'),
-        ),
-        ports: [{ containerPort: port }],
-        // No probes once it is up.
-        startupProbe: { tcpSocket: { port }, periodSeconds: 1, failureThreshold: 60 },
-      },
-    ],
-    // A container's first process may ignore the signal.
-    terminationGracePeriodSeconds: 5,
-    volumes: [
-      { name: 'given', configMap: given },
-      ...['docroot', 'tls', 'temp'].map((volume) => ({ name: volume, emptyDir: {} })),
-    ],
-  };
-}
-
-function mount(name: keyof typeof places, readOnly = false): object {
-  return { name, mountPath: places[name], ...present({ readOnly: readOnly || undefined }) };
-}
-
-function shippedServer(scenario: Scenario, variant: RunnableVariant): ConfiguredServer {
-  const { name, server } = variant;
-  const only = `${name}: in a cluster only shipped configs of nginx, h2o and nghttpd run, and this is`;
-  const refusal = (what: string) => usageError(`${only} ${what}: leave it out with --variants`);
-  if (!isConfigured(server)) throw refusal(server.name === 'command' ? 'a command' : 'an address');
-  if (isOwn(server) || server.config.some((file) => path.isAbsolute(file)))
-    throw refusal('a config of your own');
-  if (server.binary !== undefined) throw refusal('a build of your own');
-  if (networkOf(scenario, variant) !== undefined)
-    throw usageError(
-      `${name}: has a network of its own, and a cluster has its one: leave it out with --variants, or take another scenario`,
-    );
-  return server;
-}
-
-async function pagesOf({ docroot }: Page, variant: string) {
-  if (docroot === undefined || path.isAbsolute(docroot))
-    throw usageError(
-      `${variant}: in a cluster only shipped pages are served: leave it out with --variants`,
-    );
-  return filesMade((folder) => copyDocroot(docroot, path.join(folder, 'www')));
 }
 
 /** Time for the operator to start all generators. */
