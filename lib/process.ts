@@ -1,6 +1,12 @@
 // Child processes. All have a process group of their own (Ctrl-C reaches the runner alone, which ends them in order) and a parent-death
 // signal. No program is looked for in the user's PATH, as npm adds folders in which others may write.
-import { execFile, spawn, type ChildProcess, type StdioOptions } from 'node:child_process';
+import {
+  execFile,
+  spawn,
+  type ChildProcess,
+  type ChildProcessWithoutNullStreams,
+  type StdioOptions,
+} from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, openSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
@@ -55,6 +61,21 @@ export interface Child {
   hasExited(): boolean;
   /** Sends TERM, and KILL to the group after `graceMs`. Returns when it is gone, or hangs in the kernel; may be called again. */
   stop(graceMs?: number): Promise<void>;
+}
+
+/** The pipes of a child that has three. `end`: "with code 1", "by SIGKILL", and the last line of its standard error. */
+export function pipesOf({ process: child }: Child) {
+  const { stdin, stdout, stderr } = child as ChildProcessWithoutNullStreams;
+  let errors = '';
+  stderr.setEncoding('utf8').on('data', (text: string) => {
+    errors = (errors + text).slice(-2000);
+  });
+  stdin.on('error', () => undefined);
+  const end = once(child, 'close').then(([code, by]) => ({
+    how: by === null ? `with code ${code}` : `by ${by}`,
+    last: lastLine(errors),
+  }));
+  return { stdin, stdout, end };
 }
 
 /** Becomes a command of this user. A change of user clears the parent-death signal (prctl(2)), so setpriv sets it again. */

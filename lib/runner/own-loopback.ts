@@ -1,12 +1,11 @@
 // A loopback of its own for a side whose config may have code: a network namespace with lo alone, without other sides or services.
-import type { ChildProcessWithoutNullStreams } from 'node:child_process';
 import { once } from 'node:events';
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { systemPath } from '../../bin/trust.mjs';
 import { UserError } from '../errors.ts';
 import { namesIn, readIfThere } from '../files.ts';
-import { lastLine, startChild } from '../process.ts';
+import { pipesOf, startChild } from '../process.ts';
 import { loopbackAddress } from '../servers/ports.ts';
 import type { Enclosure } from './enclosure.ts';
 
@@ -32,21 +31,17 @@ export async function openOwnLoopback(signal: AbortSignal): Promise<Enclosure> {
     env: { PATH: systemPath },
     stdio: ['pipe', 'pipe', 'pipe'],
   });
-  const { stdin, stdout, stderr } = child.process as ChildProcessWithoutNullStreams;
-  let errors = '';
-  stderr.setEncoding('utf8').on('data', (text: string) => {
-    errors = (errors + text).slice(-2000);
-  });
-  const ended = once(child.process, 'close').then(([code, by]) => {
-    const how = by === null ? `with code ${code}` : `by ${by}`;
-    return `the loopback of its own (pid ${child.pid}) ended ${how}: ${lastLine(errors) || 'it says nothing'}`;
-  });
+  const { stdin, stdout, end } = pipesOf(child);
+  const ended = end.then(
+    ({ how, last }) =>
+      `the loopback of its own (pid ${child.pid}) ended ${how}: ${last || 'it says nothing'}`,
+  );
   let isStopped = false;
   const stop = async () => {
     isStopped = true;
     await child.stop();
   };
-  stdin.on('error', () => undefined).write(`${settingsHere().join('\n')}\n\n`);
+  stdin.write(`${settingsHere().join('\n')}\n\n`);
   const failure = await Promise.race([once(stdout, 'data').then(() => undefined), ended]);
   if (failure !== undefined) throw new UserError(failure);
   if (signal.aborted) await stop();

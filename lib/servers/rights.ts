@@ -71,9 +71,9 @@ const mostProcesses = 4096;
 /** Several servers may be at their limit, and what ends them needs processes too. */
 const partOfGroups = 1 / 8;
 
-/** @param ofGroups the control groups' */
-export function processesLimit(ofGroups = mostProcessesOfGroups()): number {
-  return Math.min(hardLimit('processes'), mostProcesses, Math.floor(ofGroups * partOfGroups));
+export function processesLimit(): number {
+  const ofGroups = Math.floor(mostProcessesOfGroups() * partOfGroups);
+  return Math.min(hardLimit('processes'), mostProcesses, ofGroups);
 }
 
 /** Out of memory, the kernel kills this process and its children first, which they cannot change. */

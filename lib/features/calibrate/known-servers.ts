@@ -83,9 +83,17 @@ function pool(
   };
 }
 
+const tenConnections = closedLoad(10);
+/** Most servers of the table have this. */
+const usual = { bodyBytes, load: tenConnections, seconds: usualSeconds };
+
 /** Limited by a core's CPU time: requests wait for those of all connections. */
-function busyTruth(cpuMicros: number, connections: number): Truth {
-  return { rps: 1e6 / cpuMicros, p50Ms: (connections * cpuMicros) / 1000, cpuMicros };
+function busyTruth(cpuMicros: number): Truth {
+  return {
+    rps: 1e6 / cpuMicros,
+    p50Ms: (tenConnections.connections * cpuMicros) / 1000,
+    cpuMicros,
+  };
 }
 
 /** A worker of 100 µs, and a stall in the latency of all connections' requests. */
@@ -130,10 +138,9 @@ export const knownServers: readonly KnownServer[] = [
     name: 'computes 200 µs',
     how: 'one core / 200 µs; 10 connections wait for each other',
     options: '-cpu 200us',
-    bodyBytes,
-    load: closedLoad(10),
+    ...usual,
     seconds: busySeconds,
-    truth: () => busyTruth(200, 10),
+    truth: () => busyTruth(200),
     isQuick: true,
     forPeers: true,
   },
@@ -186,21 +193,19 @@ export const knownServers: readonly KnownServer[] = [
     name: 'sends 50,000 bytes',
     how: '10 connections / 20 ms',
     options: `-then 20ms -cpu ${waitCpuMicros}us -body ${largeBytes}`,
+    ...usual,
     bodyBytes: largeBytes,
-    load: closedLoad(10),
-    seconds: usualSeconds,
     truth: () => ({ rps: 500, p50Ms: 20, cpuMicros: waitCpuMicros, bodyBytes: largeBytes }),
   },
   {
     name: 'compiles for 2 s',
     how: '140 µs of CPU time, and twice as much in the first 2 s, which are no part of a running server',
     options: '-cpu 140us -slow-for 2s',
-    bodyBytes,
-    load: closedLoad(10),
+    ...usual,
     // Longer than its slow time: nobody can know of what comes after the load.
     seconds: 3,
     takesLong: true,
-    truth: () => busyTruth(140, 10),
+    truth: () => busyTruth(140),
   },
   {
     name: 'uneven connections',
@@ -224,46 +229,38 @@ export const knownServers: readonly KnownServer[] = [
     name: 'forks',
     how: '1,500 µs of CPU time for each request, most of it in a process of its own',
     options: '-fork 1500us',
-    bodyBytes,
-    load: closedLoad(10),
-    seconds: usualSeconds,
+    ...usual,
     truth: () => ({ rps: 1e6 / 1500, cpuMicros: 1500 }),
   },
   {
     name: 'works after its answer',
     how: '50 µs of CPU time before an answer and 100 after it, of which at most 10 ms are left for later',
     options: '-cpu 50us -after 100us -backlog 10ms',
-    bodyBytes,
-    load: closedLoad(10),
-    seconds: usualSeconds,
-    truth: () => busyTruth(150, 10),
+    ...usual,
+    truth: () => busyTruth(150),
   },
   {
     name: 'works long after its answer',
     how: '50 µs of CPU time before an answer and 100 after it, of which at most 300 ms are left for later',
     options: '-cpu 50us -after 100us -backlog 300ms',
-    bodyBytes,
-    load: closedLoad(10),
-    seconds: usualSeconds,
+    ...usual,
     takesLong: true,
-    truth: () => busyTruth(150, 10),
+    truth: () => busyTruth(150),
   },
   {
     name: 'polls',
     how: 'one core / 200 µs, and it never waits for requests',
     options: '-cpu 200us -poll',
-    bodyBytes,
-    load: closedLoad(10),
+    ...usual,
     seconds: busySeconds,
     takesLong: true,
-    truth: () => busyTruth(200, 10),
+    truth: () => busyTruth(200),
   },
   {
     name: 'has a job each second',
     how: '100 ms of each second are for the job; 90 % of a core / 180 µs',
     options: '-cpu 180us -job 100ms -job-each 1s',
-    bodyBytes,
-    load: closedLoad(10),
+    ...usual,
     // Whole periods.
     seconds: 2,
     takesLong: true,
@@ -273,8 +270,7 @@ export const knownServers: readonly KnownServer[] = [
     name: 'spins a quarter of the time',
     how: '1 of 4 ms of a core are for a thread that polls; 75 % of it / 150 µs',
     options: '-cpu 150us -job 1ms -job-each 4ms',
-    bodyBytes,
-    load: closedLoad(10),
+    ...usual,
     seconds: busySeconds,
     takesLong: true,
     truth: () => ({ rps: 5000, cpuMicros: 200 }),

@@ -1,5 +1,4 @@
 // Two namespaces joined by a link, made by the process delaylink; without root in a user namespace.
-import type { ChildProcessWithoutNullStreams } from 'node:child_process';
 import { once } from 'node:events';
 import { open } from 'node:fs/promises';
 import { createInterface } from 'node:readline';
@@ -8,7 +7,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { helper, helperIfThere } from '../../../bin/trust.mjs';
 import { UserError } from '../../errors.ts';
 import type { Cores } from '../../machine/cores.ts';
-import { startChild, weighSession, lastLine, run, type Before } from '../../process.ts';
+import { startChild, weighSession, lastLine, pipesOf, run, type Before } from '../../process.ts';
 import type { NetworkUse } from '../../result/network-use.ts';
 import type { KernelSetting } from '../../result/result.ts';
 import type { NetworkSpec } from '../../scenario/model.ts';
@@ -74,18 +73,11 @@ export async function openNetwork(options: {
     args: [],
     stdio: ['pipe', 'pipe', 'pipe'],
   });
-  const { stdin, stdout, stderr } = child.process as ChildProcessWithoutNullStreams;
-  let errors = '';
-  stderr.setEncoding('utf8').on('data', (text: string) => {
-    errors = (errors + text).slice(-2000);
-  });
-  stdin.on('error', () => undefined);
+  const { stdin, stdout, end } = pipesOf(child);
   const answers = createInterface({ input: stdout })[Symbol.asyncIterator]();
-  const ended = once(child.process, 'close').then(([code, by]) => {
-    const how = by === null ? `with code ${code}` : `by ${by}`;
-    const last = lastLine(errors);
-    const end = `the link (${binary}, pid ${child.pid}) ended ${how}`;
-    return last === '' ? end : `${end}: ${last}`;
+  const ended = end.then(({ how, last }) => {
+    const line = `the link (${binary}, pid ${child.pid}) ended ${how}`;
+    return last === '' ? line : `${line}: ${last}`;
   });
   const link: Link = { stdin, answers, ended, signal };
   let stopping: Promise<void> | undefined;
