@@ -33,7 +33,7 @@ exec node "$d/agent.mjs"`;
 const fits =
   'const [major, minor] = process.versions.node.split(".").map(Number); process.exit(major > 22 || (major === 22 && minor >= 12) || (major === 20 && minor >= 19) ? 0 : 1)';
 
-/** Deletes unused agents, and k6 that bakeoff once sent. Use sets a folder's time. */
+/** Then an unused agent is deleted. Use sets a folder's time. */
 const unusedDays = 30;
 
 /**
@@ -49,7 +49,7 @@ if ! [ -f "$d/${name}" ]; then
   trap 'rm -f "$d/$$.tmp"' EXIT
   trap 'exit 91' HUP INT TERM
   mkdir -p "$d" && echo ${wanted} && head -c ${bytes} >"$d/$$.tmp" && [ "$(wc -c <"$d/$$.tmp")" = ${bytes} ] && chmod 755 "$d/$$.tmp" && mv "$d/$$.tmp" "$d/${name}" || exit 91
-  find "$c"/agent-* "$c"/k6-* -prune -type d -mtime +${unusedDays} -exec rm -rf {} \\; 2>/dev/null
+  find "$c"/agent-* -prune -type d -mtime +${unusedDays} -exec rm -rf {} \\; 2>/dev/null
 fi`;
 }
 
