@@ -126,7 +126,7 @@ export async function possibleVariants(
   if (!possible.some(isRunnable)) throw new UserError([...missing.values()]);
   return {
     names: allNames(possible),
-    left: variants.filter((variant) => !isPossible(variant)).map(({ name }) => name),
+    left: allNames(variants.filter((variant) => !isPossible(variant))),
     why: [...missing.values()].join('; '),
   };
 }

@@ -40,10 +40,6 @@ import { isAtRate } from '../scenario/load.ts';
 import { pageLines } from './pages.ts';
 import { allNames } from '../present.ts';
 
-export function findingLines(result: Result): string[] {
-  return [...verdictLines(result), ...circumstanceLines(result)];
-}
-
 export const verdictLines = (result: Result): string[] =>
   verdictSentences(result).map(({ text }) => text);
 

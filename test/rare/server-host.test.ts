@@ -17,7 +17,7 @@ import { compareCommand } from '../../lib/cli/compare.ts';
 import { knobsCommand } from '../../lib/features/knobs/command.ts';
 import { scenarioCommand } from '../../lib/cli/scenario.ts';
 import { textOf } from '../../lib/files.ts';
-import { openServerHost, type ServerHost } from '../../lib/features/hosts/server-host.ts';
+import { openServerHost } from '../../lib/features/hosts/server-host.ts';
 import { machineName } from '../../lib/machine/locks.ts';
 import { command, nginx } from '../../lib/scenario/index.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
@@ -72,7 +72,7 @@ async function linksTo(names: readonly string[]) {
   return folder;
 }
 
-async function open(name = host.name): Promise<ServerHost> {
+async function open(name = host.name): ReturnType<typeof openServerHost> {
   const opened = await openServerHost(name);
   onTestFinished(() => opened.close());
   return opened;

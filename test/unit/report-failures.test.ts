@@ -3,14 +3,20 @@ import { beforeEach, expect, test, vi } from 'vitest';
 import type { MeasuredVariant } from '../../lib/analysis/verdict.ts';
 import { reportRun } from '../../lib/cli/run-output.ts';
 import { UserError } from '../../lib/errors.ts';
-import { findingLines } from '../../lib/report/sentences.ts';
 import { cellText } from '../../lib/report/table.ts';
 import type { Phase, Result } from '../../lib/result/result.ts';
 import { variantTable } from '../../lib/report/run-tables.ts';
 import { asRunFolder, newFolder } from '../fixtures/new-folder.ts';
 import { networkUse } from '../fixtures/link.ts';
 import { answers, latency, noCauses, noLatency, phase, readErrors } from '../fixtures/phase.ts';
-import { changed, compared, openFileCache, result, workers } from '../fixtures/result.ts';
+import {
+  findingLines,
+  changed,
+  compared,
+  openFileCache,
+  result,
+  workers,
+} from '../fixtures/result.ts';
 import { refusalOf } from '../fixtures/refused.ts';
 import { columnOf } from '../fixtures/table.ts';
 

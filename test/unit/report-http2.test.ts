@@ -4,12 +4,12 @@ import type { MeasuredVariant } from '../../lib/analysis/verdict.ts';
 import { markdownReport, markdownTable, terminalReport } from '../../lib/report/texts.ts';
 import { loadPart } from '../../lib/report/load-tables.ts';
 import { tableParts, variantTable } from '../../lib/report/run-tables.ts';
-import { findingLines, footnoteLines } from '../../lib/report/sentences.ts';
+import { footnoteLines } from '../../lib/report/sentences.ts';
 import { type Table, cellText } from '../../lib/report/table.ts';
 import type { Result } from '../../lib/result/result.ts';
 import { type Figures, h2Result } from '../fixtures/h2-result.ts';
 import { answers, latency } from '../fixtures/phase.ts';
-import { openFileCache, result, workers } from '../fixtures/result.ts';
+import { findingLines, openFileCache, result, workers } from '../fixtures/result.ts';
 import { columnOf } from '../fixtures/table.ts';
 
 const about = (rps: number, phases?: Figures['phases']): Figures => ({

@@ -2,11 +2,12 @@
 import { describe, expect, test } from 'vitest';
 import type { MeasuredVariant } from '../../lib/analysis/verdict.ts';
 import { tableParts, variantTable } from '../../lib/report/run-tables.ts';
-import { findingLines, verdictLines } from '../../lib/report/sentences.ts';
+import { verdictLines } from '../../lib/report/sentences.ts';
 import { verdictCell } from '../../lib/report/verdict-words.ts';
 import type { Comparison, Metric, Result, Verdict } from '../../lib/result/result.ts';
 import { type Figures, h2Result, shippedScenario } from '../fixtures/h2-result.ts';
 import {
+  findingLines,
   askedBy,
   compared,
   openFileCache,

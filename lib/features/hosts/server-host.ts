@@ -25,8 +25,6 @@ import { addressesOf, usualLineBytes } from './ssh.ts';
 import { requireCpus, usableCpus, type AskedCores, type Cores } from '../../machine/cores.ts';
 import type { Machines } from '../../runner/machines.ts';
 
-export type ServerHost = Awaited<ReturnType<typeof openServerHost>>;
-
 const startLimitMs = 120_000;
 
 /** To a server that answers there. */

@@ -47,7 +47,7 @@ function warningsOf(
 ): string[] {
   const rounds = wholeRounds(variants);
   const namesOf = (is: (variant: VariantResult) => boolean) =>
-    enumeration(variants.filter(is).map(({ name }) => name));
+    enumeration(allNames(variants.filter(is)));
   const oneTurn = namesOf(({ rounds }) =>
     rounds.some(({ phases }) => phases.some(({ turns }) => turns?.count === 1 && turns.waits)),
   );
