@@ -1,6 +1,6 @@
 // Makes the result of a run from its rounds so far.
 import type { MeasuredVariant } from '../analysis/verdict.ts';
-import { groupedBy, total } from '../analysis/statistics.ts';
+import { groupedBy } from '../analysis/statistics.ts';
 import { pathOfPage } from '../scenario/pages.ts';
 import {
   baselineName,
@@ -30,14 +30,7 @@ import type { KeptRound, Plan, RunBase, VariantRound } from './plan.ts';
 import { summarise } from '../report/summarise.ts';
 import { droppedTexts } from '../report/warnings/run.ts';
 import type { Environment } from '../result/environment.ts';
-import type {
-  DroppedRound,
-  KernelSetting,
-  Integrity,
-  Result,
-  Round,
-  RateStep,
-} from '../result/result.ts';
+import type { DroppedRound, KernelSetting, Result, Round, RateStep } from '../result/result.ts';
 import { serverFiguresOf } from '../result/server-metrics.ts';
 
 interface Known {
@@ -57,7 +50,7 @@ interface Known {
 }
 
 export function buildResult(
-  { plan, sink }: Pick<RunBase, 'plan' | 'sink'>,
+  { plan }: Pick<RunBase, 'plan'>,
   environment: Environment,
   known: Known,
   startedAt: Date,
@@ -109,7 +102,7 @@ export function buildResult(
     sameWithin: plan.sameWithin,
     noiseFloor,
     kernelSettings: kernelSettings(plan, known),
-    integrity: sink === null ? null : totalIntegrity(known.kept),
+    integrity: null,
     warnings: [...warnings, ...droppedTexts(dropped, variants, attempts), ...known.notes],
     footnotes: [...(scenario.footnotes ?? []), ...known.lines, ...addressNotes(plan)],
   };
@@ -253,14 +246,4 @@ function kernelSettings({ variants }: Plan, { kept }: Known): KernelSetting[] {
     ...(same[0] as (typeof all)[number]).setting,
     variants: same.map(({ variant }) => variant),
   }));
-}
-
-/** The sums over all rounds and variants. */
-export function totalIntegrity(kept: readonly KeptRound[]): Integrity {
-  const all = kept.flatMap(({ outcomes }) =>
-    [...outcomes.values()].flatMap(({ integrity }) => integrity ?? []),
-  );
-  return byName(['requests', 'stored', 'backfilled', 'lost'], (name) =>
-    total(all, (integrity) => integrity[name]),
-  );
 }

@@ -6,7 +6,6 @@ import type { PhaseOutcome } from '../k6/load-plan.ts';
 import type { Cores } from '../machine/cores.ts';
 import type {
   FoundRate,
-  Integrity,
   KernelSetting,
   Metric,
   Phase,
@@ -309,34 +308,22 @@ export interface VariantRound extends ServerFigures {
   stepped?: SteppedRound;
   /** All requests that k6 made. */
   requests: number;
-  /** Warnings about the server's log, its answers and its enclosure. */
-  notes: readonly string[];
+  /** Warnings about the server's log, its answers, its enclosure and what was not stored. */
+  notes: string[];
   /** Last line of the server's log, if requests failed. */
   describeEnd?: string | undefined;
   /** Kernel settings of its enclosure. */
   settings?: Omit<KernelSetting, 'variants'>[];
   /** k6's record with the samples of the whole group; undefined: none. */
   recordFile: string | undefined;
-  /** null without a sink. */
-  integrity: RoundIntegrity | null;
+  /** k6 sent its samples nowhere. */
+  unsent: boolean;
 }
 
-/** How many requests the sink holds. `problems` has lines for the user, none if it holds all. */
-export interface RoundIntegrity extends Integrity {
-  problems: string[];
-}
-
-/** A side's load in a round, as it goes into the sink. */
-export interface LoadToStore {
+/** The samples of a side's server in a round. */
+export interface ServerSamples {
   planned: PlannedVariant;
   round: number;
-  /** All requests that k6 made. */
-  requests: number;
-  /** k6's record, from which missing samples are written again; undefined: none. */
-  recordFile: string | undefined;
-  /** k6 sent no samples itself. */
-  unsent: boolean;
-  /** The server's samples. */
   samples: readonly UsageSample[];
 }
 
@@ -359,10 +346,10 @@ export interface SampleOutput {
 export interface Sink {
   /** Versions of its programs by name. */
   versions: Readonly<Record<string, string>>;
-  /** How k6 sends its samples there, asked before each load; null if they must wait for the check after the load. */
+  /** How k6 sends its samples there, asked before each load; null if they must wait for the check at the end. */
   k6Output(): Promise<SampleOutput | null>;
-  /** Checks that it has k6's samples of a load, writes missing ones again, and stores the samples of the server. */
-  afterLoad(plan: Plan, load: LoadToStore): Promise<RoundIntegrity>;
+  /** Stores the samples of a server. */
+  afterLoad(plan: Plan, load: ServerSamples): Promise<string | null>;
   /** Stores the result so far, at the run's begin, after each round that is kept, and at the end. */
   after(
     run: RunBase,
@@ -374,7 +361,7 @@ export interface Sink {
   forget(plan: Plan, round: number): Promise<string | null>;
   /** Stores the result with the findings of features. */
   found(run: RunBase, result: Result, kept: readonly KeptRound[]): Promise<string | null>;
-  /** Checks at the end of a run that all kept rounds are stored. Returns the result with the new counts, or the same if none changed. */
+  /** Counts at the end of a run what is stored of its kept rounds, and writes again what is missing. Returns the result with the counts. */
   settle(run: RunBase, result: Result, kept: readonly KeptRound[]): Promise<Result>;
   /** May be called twice. */
   close(): Promise<void>;

@@ -19,12 +19,12 @@ import {
 } from './points.ts';
 import { programOf } from '../../scenario/variants.ts';
 import { generatorCores } from '../../machine/cores.ts';
-import type { KeptRound, LoadToStore, Plan, PlannedVariant, RunBase } from '../../runner/plan.ts';
+import type { KeptRound, ServerSamples, Plan, PlannedVariant, RunBase } from '../../runner/plan.ts';
 import type { Comparison, Phase, Result, VariantResult } from '../../result/result.ts';
 import { serverFiguresOf } from '../../result/server-metrics.ts';
 
 /** The samples of a side's server under load; none of a server that nobody can look into. */
-export function samplePoints(plan: Plan, { planned, round, samples }: LoadToStore): string[] {
+export function samplePoints(plan: Plan, { planned, round, samples }: ServerSamples): string[] {
   const { server } = planned.variant;
   if (server.name === 'address' && server.cgroup === undefined) return [];
   // The clock did not step (requireSound).

@@ -50,9 +50,14 @@ test.each([
 ])(
   'the last line reports how much is stored, and the exit code what is missing: %j',
   (integrity, said) => {
-    expect(storedIn({ integrity })).toEqual(said);
+    expect(storedIn({ integrity, state: 'complete' })).toEqual(said);
   },
 );
+
+test('a run that was ended before its end says so', () => {
+  const { line } = storedIn({ integrity: null, state: 'partial' });
+  expect(line).toBe('Not counted in InfluxDB: the run was ended');
+});
 
 test('the page of a run reports how much is stored', async () => {
   const page = await htmlReport(result([workers, openFileCache]), []);

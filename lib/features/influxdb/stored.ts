@@ -4,7 +4,9 @@ import type { Stored } from '../../feature.ts';
 import type { PointIntegrity, Result } from '../../result/result.ts';
 
 /** Says how much of the run the database holds. "0 lost" stands there only if the points of all measurements were counted. */
-export function storedIn({ integrity }: Pick<Result, 'integrity'>): Stored {
+export function storedIn({ integrity, state }: Pick<Result, 'integrity' | 'state'>): Stored {
+  if (integrity === null && state === 'partial')
+    return { line: 'Not counted in InfluxDB: the run was ended' };
   if (integrity === null) return { line: 'Not stored in InfluxDB (--store none)' };
   const { requests, stored, backfilled, lost, points } = integrity;
   const parts = [
