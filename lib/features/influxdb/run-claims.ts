@@ -11,20 +11,18 @@ import { decideClaim, madeBy, ownFigures } from '../../report/claims.ts';
  * Decides the claims that rest on the result's scenario, each as far as it does. A claim on a variant that --variants left out is not
  * among them. `number` is the claim's in the article, from 1.
  */
-export function claimsOfRun(
-  { claims = [] }: Article,
-  result: Result,
-): (ClaimRow & { number: number })[] {
+export function claimsOfRun(article: Article, result: Result): (ClaimRow & { number: number })[] {
   const shown = (name: string) => variantOf(result, name) !== undefined;
   const results = new Map([[result.scenario, result]]);
   const decided = [];
-  for (const [index, { text, figures, ...claim }] of claims.entries()) {
+  for (const [index, { text, figures, ...claim }] of (article.claims ?? []).entries()) {
     const rests = claim.rests.filter(({ scenario }) => scenario === result.scenario);
     if (rests.length === 0 || !rests.every((rest) => shown(rest.variant) && shown(rest.against)))
       continue;
-    const ofRun = { text, figures, rests };
-    const makes = madeBy(ownFigures(ofRun, results));
-    decided.push({ number: index + 1, text, figures, makes, ...decideClaim(ofRun, results) });
+    const ofRun = { ...claim, rests };
+    const makes = madeBy(ownFigures(ofRun, article, results));
+    const decision = decideClaim(ofRun, article, results);
+    decided.push({ number: index + 1, text, figures, makes, ...decision });
   }
   return decided;
 }
