@@ -4,7 +4,7 @@ import type { Result, Verdict } from '../result/result.ts';
 import type { Article, Claim } from '../scenario/article.ts';
 import { chartsOf } from './charts.ts';
 import { decideClaim, madeBy, ownFigures, type ClaimState } from './claims.ts';
-import { generatorPlace, serversPlace } from './heading.ts';
+import { generatorPlace, headingLines, resultHeading, serversPlace } from './heading.ts';
 import { loadPart } from './load-tables.ts';
 import { ownParts, tableParts } from './run-tables.ts';
 import { noteLines, verdictLines } from './sentences.ts';
@@ -119,7 +119,13 @@ export function articleHead(run: ArticleRun, inItsWords = false): Part[] {
 /** A scenario's tables, published beside measured, and its sentences. */
 export function scenarioPart(result: Result): Part {
   const tables = tableParts(result).flatMap((part) => part.tables);
-  return { title: result.title, tables, below: verdictLines(result) };
+  return { title: result.title, tables, below: [...verdictLines(result), ...runLines(result)] };
+}
+
+/** How a scenario was run, and what its run warned of. */
+function runLines(result: Result): string[] {
+  const [how = ''] = headingLines(resultHeading(result));
+  return [how, ...result.warnings.map((text) => `Note: ${text}`)];
 }
 
 /** Collapsed details: each load in its tool's format, published and measured; and notes, with the kernel settings in effect. */
@@ -151,7 +157,7 @@ export function articleMarkdown(run: ArticleRun): string {
   const scenarios = [...run.results.values()].map((result): Part => {
     const parts = [...ownParts(result), ...chartsOf(result)];
     const tables = parts.flatMap((part) => part.tables).map(shortTable);
-    return { title: result.title, tables, below: [] };
+    return { title: result.title, tables, below: runLines(result) };
   });
   const sections = [...articleHead(run), ...scenarios].flatMap(({ title, ...part }) => [
     ...markdownParagraphs([`## ${title}`]),

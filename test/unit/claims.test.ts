@@ -259,7 +259,8 @@ test('the page shows the claims, both machines and the tables', async () => {
     machine: { servers: 'nginx 1.8.0' },
     claims: [{ ...claimOf({ is: 'faster' }), text: 'it is *faster*', figures: '12 %' }],
   };
-  const run = { article, results: new Map([['s', measured]]), missing: ['t: has no TLS'] };
+  const noted = { ...measured, warnings: ['quick run with short rounds'] };
+  const run = { article, results: new Map([['s', noted]]), missing: ['t: has no TLS'] };
   const markdown = articleMarkdown(run);
   for (const text of [
     '# A \\<b> title (2017)',
@@ -267,11 +268,14 @@ test('the page shows the claims, both machines and the tables', async () => {
     '| programs | nginx 1.8.0 | ',
     't: has no TLS',
     '| open-file-cache |',
+    ' · 6 rounds, ',
+    'Note: quick run with short rounds',
   ])
     expect(markdown).toContain(text);
   const html = await articlePage(run);
   expect(html).toContain('A &lt;b&gt; title (2017)');
-  expect(html).toContain('“its words” (heading)');
+  for (const text of ['“its words” (heading)', ' · 6 rounds, ', 'Note: quick run'])
+    expect(html).toContain(text);
   expect(html).toContain('<dt>open-file-cache</dt>');
   expect(html).toContain('<span>1.00 here</span>');
 });
