@@ -67,7 +67,7 @@ const claims = tablePanel({
     {
       name: 'state',
       title: 'so it',
-      width: 145,
+      width: 200,
       coloured: true,
       mappings: [colours(stateColours)],
     },
