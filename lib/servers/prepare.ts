@@ -117,12 +117,12 @@ export async function prepareConfigured(
     const complaint = complaintIn(check, kind, scratch);
     if (complaint !== undefined) throw new UserError(complaintAbout(complaint));
   }
-  const { tls, protocol, hosts, hangsUp, workers, redirections, upstreams } = config;
+  const { tls, protocol, hosts, hangsUp, workers, redirections, upstreams, runsCode } = config;
   let check: Prepared['check'] = {};
   // The length of a user's own page may change, such as by a date.
   if (isOwn) check = { anyLength: true, hosts, hangsUp, user: user?.name };
   return {
-    about: { name, version: build.version, workers, redirections, upstreams },
+    about: { name, version: build.version, workers, redirections, upstreams, runsCode },
     process: child,
     isCommand: false,
     fileLimit,
@@ -192,7 +192,8 @@ async function configFor(
       );
     await copyDocroot(page.docroot, docroot);
     const composed = await kind.compose(config, { ...place, workers, docroot }, build);
-    return { ...composed, workers, redirections: [], hosts: [], upstreams: [] };
+    const own = { redirections: [], hosts: [], upstreams: [], runsCode: false };
+    return { ...composed, workers, ...own };
   }
   const upstreams: NonNullable<AdoptPlace['upstreams']>[number][] = [];
   for (const [name, to] of Object.entries(asIs.upstreams ?? {}))
@@ -236,7 +237,14 @@ export async function prepareCommand(
   const added = addedTo(await realpath(executable), args, temp);
   const { redirections } = added;
   return {
-    about: { name, version: '', workers: options.workers, redirections, upstreams: [] },
+    about: {
+      name,
+      version: '',
+      workers: options.workers,
+      redirections,
+      upstreams: [],
+      runsCode: false,
+    },
     process: {
       command: executable,
       args: [...added.args, ...args],

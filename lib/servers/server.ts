@@ -41,6 +41,8 @@ export interface RunningServer {
   /** Changes to a user's own config, a line each: "listen 80 → 127.0.0.1:40123". */
   redirections: readonly string[];
   upstreams: readonly UpstreamAddress[];
+  /** Code in its config answers requests, and may get faster with them. */
+  runsCode: boolean;
   answer: Answer;
   /** bakeoff does not start it. */
   atAddress?: true;
@@ -120,7 +122,10 @@ export interface ReadyCheck extends Pick<StartOptions, 'page'> {
 
 /** A config or a command, ready to start. */
 export interface Prepared {
-  about: Pick<RunningServer, 'name' | 'version' | 'workers' | 'redirections' | 'upstreams'>;
+  about: Pick<
+    RunningServer,
+    'name' | 'version' | 'workers' | 'redirections' | 'upstreams' | 'runsCode'
+  >;
   process: Pick<ChildOptions, 'command' | 'args' | 'user' | 'env' | 'cwd'>;
   /** A user's command, of which nothing is known: it may log each request, listen elsewhere, or go to the background. */
   isCommand: boolean;
@@ -178,7 +183,9 @@ export interface ComposedConfig {
 
 /** A user's own config, changed to run here. */
 export interface AdoptedConfig
-  extends ComposedConfig, Pick<RunningServer, 'workers' | 'redirections' | 'upstreams'> {
+  extends
+    ComposedConfig,
+    Pick<RunningServer, 'workers' | 'redirections' | 'upstreams' | 'runsCode'> {
   hosts: readonly string[];
   /** Says which line closes connections that may be the load's, without an answer. */
   hangsUp?: string;

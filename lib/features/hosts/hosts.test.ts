@@ -143,7 +143,14 @@ test.each([
 ])('an invalid started server from an agent: %j', async (wrong, problem) => {
   const page = { status: 200, bytes: 1, hash: '', encoding: '', type: '', location: '' };
   const about = { id: 1, name: 'nginx', version: '1', origin: 'http://192.0.2.1:80', workers: 1 };
-  const started = { ...about, redirections: [], upstreams: [], answer: page, ...wrong };
+  const started = {
+    ...about,
+    redirections: [],
+    upstreams: [],
+    runsCode: false,
+    answer: page,
+    ...wrong,
+  };
   const answers = [{ answer: factsAt('192.0.2.1') }, {}, { answer: started }];
   const lines = answers.map((answer, index) => JSON.stringify({ id: index + 1, ...answer }));
   agentThat(lines.map((line) => `cat <<'END'\n${line}\nEND\nread -r asked`).join('\n'));
