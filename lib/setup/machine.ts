@@ -43,6 +43,8 @@ const libraryVariables = [
   { name: 'LD_LIBRARY_PATH', separators: /[:;]/, isPath: (entry: string) => entry !== '' },
   { name: 'LD_PRELOAD', separators: /[: ]/, isPath: (entry: string) => entry.includes('/') },
   { name: 'LD_AUDIT', separators: /:/, isPath: (entry: string) => entry.includes('/') },
+  // It names libraries too. An empty one means none.
+  { name: 'OPENSSL_CONF', separators: /\0/, isPath: (entry: string) => entry !== '' },
 ];
 
 /**
@@ -56,9 +58,18 @@ function useSafeLibraries(): void {
       // $ORIGIN is the folder of the program.
       if (!isPath(entry) || entry.startsWith('$')) return entry || [];
       const path = fromCallersFolder(entry);
-      return isRoot && whoMayPut(path) !== undefined ? [] : path;
+      return isRoot && !isOwn(path) ? [] : path;
     });
     if (entries !== undefined) process.env[name] = entries.join(':');
+  }
+}
+
+/** Whether nobody else may change or make it. Nothing is loaded by way of a circular link. */
+function isOwn(path: string): boolean {
+  try {
+    return whoMayPut(path) === undefined;
+  } catch {
+    return false;
   }
 }
 

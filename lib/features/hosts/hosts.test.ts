@@ -1,7 +1,15 @@
 // The connection to an agent on another host, and what it says.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, readdirSync, readFileSync, utimesSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
 import { createServer } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
@@ -46,6 +54,11 @@ test('a file is cached once; month-old files are removed', async () => {
   expect(readFileSync(join(cache, 'bakeoff/k6-used/k6'), 'utf8')).toBe('k666');
   expect(await kept('k6', 'k6-new', 'k6', 4)).toBe(91);
   expect(readdirSync(join(cache, 'bakeoff/k6-new'))).toEqual([]);
+  // What others may change is not run.
+  chmodSync(join(cache, 'bakeoff/agent-used/lib'), 0o777);
+  expect(await kept('', 'agent-used/lib', 'file', 4)).toBe(94);
+  symlinkSync(join(cache, 'bakeoff/k6-used'), join(cache, 'bakeoff/agent-new'));
+  expect(await kept('text', 'agent-new', 'file', 4)).toBe(94);
 });
 
 test.each(['SIGHUP', 'SIGTERM'])(

@@ -15,10 +15,14 @@ export function storedIn({ integrity, state }: Pick<Result, 'integrity' | 'state
   const again = countsText(backfilled, points?.backfilled);
   if (again !== '') parts.push(`${again} written again`);
   const lack = countsText(lost, points?.lost);
+  const more = countsText(stored - requests);
   if (lack !== '') parts.push(`${lack} lost${causeText(points)}`);
+  else if (more !== '') parts.push(`${more} too many`);
   else if (points !== undefined) parts.push('0 lost');
   const line = parts.join(', ');
-  return lack === '' ? { line } : { line, lack: `InfluxDB lacks ${lack}` };
+  if (lack !== '') return { line, lack: `InfluxDB lacks ${lack}` };
+  // Another machine may have begun a run of the same name in the same second.
+  return more === '' ? { line } : { line, lack: `InfluxDB has ${more} that this run did not make` };
 }
 
 type Points = PointIntegrity | undefined;
