@@ -2,6 +2,7 @@
 // node bin/compile.mjs
 import { createHash } from 'node:crypto';
 import {
+  chmodSync,
   lchownSync,
   mkdirSync,
   mkdtempSync,
@@ -58,6 +59,11 @@ export async function compiledCommands(projectRoot, keptMs = dayMs) {
       writeFileSync(join(fresh, names[index]), withShortNames(text, projectRoot)),
     );
     writeFileSync(join(fresh, 'state'), `${seenNow}\n${contentNow}\n`);
+    // A default access control list of the folder takes the place of the umask.
+    for (const name of [...names, 'state']) {
+      const file = join(fresh, name);
+      chmodSync(file, statSync(file).mode & ~0o022);
+    }
     for (const name of [...names, 'state']) renameSync(join(fresh, name), join(dist, name));
     removeOld(dist, names, keptMs);
     // Who compiles there too.

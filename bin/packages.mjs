@@ -137,7 +137,7 @@ function ownSettings() {
 async function runNpm(stamp) {
   // Where the umask is 0, as in some containers, other users could replace the packages.
   const script =
-    'umask go-w; stamp=$1; text=$2; owner=$3; cache=$4; flags=$5; shift 5; npm ci $flags "$@" && echo "$text" >"$stamp"; code=$?; ' +
+    'umask go-w; stamp=$1; text=$2; owner=$3; cache=$4; flags=$5; shift 5; npm ci $flags "$@" && chmod -R go-w node_modules && echo "$text" >"$stamp"; code=$?; ' +
     'for folder in ${owner:+"${stamp%/*}" "$cache"}; do [ ! -d "$folder" ] || chown -R -P "$owner" -- "$folder"; done; exit $code';
   // Optional and dev packages are named, so that NODE_ENV or the user's npm settings don't exclude them. The log level is set
   // because npm inherits `npm run -s`. None of the packages needs its install script.

@@ -52,6 +52,8 @@ const packages = {
         resolveDir,
         pluginData: resolved,
       });
+      // esbuild says so itself, and lets pass what is within try.
+      if (target.errors.length > 0) return undefined;
       if (target.external || !/\/node_modules\//.test(target.path)) return target;
       return {
         path: kind === 'require-call' ? target.path : pathToFileURL(target.path).href,

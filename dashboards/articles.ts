@@ -31,9 +31,11 @@ const places = tablePanel({
 /** The same as in an article's page. */
 const stateColours = {
   'holds here': 'green',
+  'holds here, but not the size': 'semi-dark-green',
   'does not hold here': 'blue',
   'opposite here': 'red',
   'not decided': 'orange',
+  'cannot be run': 'text',
 };
 
 const claims = tablePanel({
@@ -65,7 +67,7 @@ const claims = tablePanel({
     {
       name: 'state',
       title: 'so it',
-      width: 145,
+      width: 200,
       coloured: true,
       mappings: [colours(stateColours)],
     },

@@ -38,17 +38,45 @@ export interface Check {
   /** They surely differ. */
   differs: boolean;
   pause?: Pause;
+  /** What the first loads gave, if these are the second. */
+  aloneAtFirst?: number;
 }
 
 type Checked = Pick<Result, 'variants' | 'comparisons' | 'alone' | 'search'>;
+type AloneLoads = NonNullable<Result['alone']>['sides'];
 
 /** Holds a comparison by this metric against its sides alone; undefined if one was not loaded alone, or has no such figure. */
 export function checkOf(
+  pair: Pick<Comparison, 'variant' | 'baseline'>,
+  metric: Metric,
+  result: Checked,
+): Check | undefined {
+  return confirmed(result, (loads) => checkBy(loads, pair, metric, result));
+}
+
+/**
+ * The check by the first loads alone, or by those that were made again where it differs. The machine may have been slower during one of
+ * the first, so the sides differ only if both say so. A pause needs no second load.
+ */
+function confirmed(
+  { alone }: Checked,
+  checkBy: (loads: AloneLoads) => Check | undefined,
+): Check | undefined {
+  const first = checkBy(alone?.sides ?? []);
+  if (first?.differs !== true || first.pause !== undefined) return first;
+  const second = checkBy(alone?.again ?? []);
+  if (second === undefined) return first;
+  const sameWay = first.alone > first.inRounds === second.alone > second.inRounds;
+  return { ...second, differs: second.differs && sameWay, aloneAtFirst: first.alone };
+}
+
+function checkBy(
+  loads: AloneLoads,
   { variant, baseline }: Pick<Comparison, 'variant' | 'baseline'>,
   metric: Metric,
   result: Checked,
 ): Check | undefined {
-  const [before, after] = [sideOf(baseline, result), sideOf(variant, result)];
+  const [before, after] = [sideOf(baseline, loads, result), sideOf(variant, loads, result)];
   if (before === undefined || after === undefined) return undefined;
   // A search compares rates that it found. What is alone has such a rate.
   if (result.search !== undefined) return undefined;
@@ -78,7 +106,11 @@ export function checkOf(
  * it was not loaded alone.
  */
 export function rateCheckOf(name: string, result: Checked): Check | undefined {
-  const side = sideOf(name, result);
+  return confirmed(result, (loads) => rateCheckBy(loads, name, result));
+}
+
+function rateCheckBy(loads: AloneLoads, name: string, result: Checked): Check | undefined {
+  const side = sideOf(name, loads, result);
   if (side === undefined) return undefined;
   const found = result.search?.found.find(({ variant }) => variant === name);
   if (found !== undefined) return heldRate(side, found.rate);
@@ -123,8 +155,8 @@ interface Side {
 }
 
 /** undefined for a side that was not loaded alone, or has too few rounds. */
-function sideOf(name: string, result: Checked): Side | undefined {
-  const phase = result.alone?.sides.find(({ variant }) => variant === name)?.phase;
+function sideOf(name: string, loads: AloneLoads, result: Checked): Side | undefined {
+  const phase = loads.find(({ variant }) => variant === name)?.phase;
   const rounds = variantOf(result, name)?.rounds ?? [];
   if (phase === undefined || rounds.length < minimumRounds) return undefined;
   return { name, rounds, alone: { round: 1, phases: [phase] } };

@@ -44,7 +44,10 @@ export async function findScenario(name: string): Promise<Scenario> {
  */
 export async function exportedScenario(file: string, seconds = usualSeconds): Promise<unknown> {
   const place = placeOfScenarios();
-  if (process.geteuid?.() === 0) requireOwnPackages(file, place);
+  if (place !== bakeoffFolder) requireNoPackages(path.join(place, 'scenario.mjs'));
+  if (process.geteuid?.() === 0 && whoMayChange(file) === undefined)
+    for (const found of [realpathSync(file), path.join(place, 'scenario.mjs')])
+      requireNoPackages(found);
   const answer = await underSignals('ending', async (signal) => {
     const scratch = await makeScratch(undefined, '', place);
     try {
@@ -68,16 +71,13 @@ function placeOfScenarios(): string {
   }
 }
 
-/** Throws an Error for root if Node would take another user's packages for a scenario that only root may change. */
-function requireOwnPackages(file: string, place: string): void {
-  if (whoMayChange(file) !== undefined) return;
-  for (const found of [realpathSync(file), path.join(place, 'scenario.mjs')]) {
-    const problem = problemInParents(found);
-    if (problem !== undefined)
-      throw new Error(
-        `${problem}, and Node reads it for the scenario: remove it, or move the scenario`,
-      );
-  }
+/** Throws an Error if Node would take another user's packages for those of code at this place. */
+function requireNoPackages(place: string): void {
+  const problem = problemInParents(place);
+  if (problem !== undefined)
+    throw new Error(
+      `${problem}, and Node reads it for the scenario: remove it, or move the scenario`,
+    );
 }
 
 async function answerOf(

@@ -1,10 +1,10 @@
 // An article's page: claims, environment and tables, beside the measurements here.
 import type { Environment } from '../result/environment.ts';
 import type { Result, Verdict } from '../result/result.ts';
-import type { Article } from '../scenario/article.ts';
+import type { Article, Claim } from '../scenario/article.ts';
 import { chartsOf } from './charts.ts';
 import { decideClaim, madeBy, ownFigures, type ClaimState } from './claims.ts';
-import { generatorPlace, serversPlace } from './heading.ts';
+import { generatorPlace, headingLines, resultHeading, serversPlace } from './heading.ts';
 import { loadPart } from './load-tables.ts';
 import { ownParts, tableParts } from './run-tables.ts';
 import { noteLines, verdictLines } from './sentences.ts';
@@ -34,20 +34,24 @@ export function articleTitle({ title, author, date }: Article): string {
 
 const colours: Readonly<Record<ClaimState, Verdict>> = {
   'holds here': 'faster',
+  'holds here, but not the size': 'faster',
   'does not hold here': 'same',
   'opposite here': 'slower',
   'not decided': 'inconclusive',
+  'cannot be run': 'inconclusive',
 };
 
-/** A row per claim: the article's figures, those measured, and whether it holds. */
-export function claimsTable({ article, results, missing }: ArticleRun): Table {
+/** Each claim with the article's figures, the measured figures, and whether the claim holds. @param inItsWords also the exact words */
+export function claimsTable({ article, results, missing }: ArticleRun, inItsWords = false): Table {
   const rows = (article.claims ?? []).map((claim) => ({
     ...claim,
-    ...decideClaim(claim, results, missing),
-    support: ownFigures(claim, results),
+    ...decideClaim(claim, article, results, missing),
+    support: ownFigures(claim, article, results),
   }));
+  const words = leftColumn('in its words', ({ quote, place }: Claim) => `“${quote}” (${place})`);
   return tableOf(rows, [
     leftColumn('the article says', ({ text }) => text),
+    ...(inItsWords ? [words] : []),
     leftColumn('state', ({ state }) => ({ text: state, part: state, verdict: colours[state] })),
     leftColumn('its figures', ({ figures }) => figures),
     leftColumn('which make', ({ support }) => {
@@ -64,7 +68,7 @@ const ofNoLoad: ReadonlySet<string> = new Set(['node', 'influxdb']);
 
 /** The article's machine beside this one. */
 function environmentsTable({
-  article: { machine = {}, commands = [] },
+  article: { source, machine = {}, commands = [] },
   results,
 }: ArticleRun): Table {
   const [first] = results.values();
@@ -75,6 +79,7 @@ function environmentsTable({
       if (!ofNoLoad.has(name)) versions.add(`${name} ${version}`);
   const [hardware = '', os = '', kernel = ''] = thisMachine;
   const rows: [string, string | undefined, string][] = [
+    ...(source === undefined ? [] : [['text', source, ''] as [string, string, string]]),
     ['machine', machine.hardware, hardware],
     ['system', machine.os, os],
     ['kernel', machine.kernel, kernel],
@@ -95,10 +100,17 @@ export function measuredEnvironment(environment: Environment): [string, string, 
   return [`${environment.cpuModel}; ${places}`, environment.os, environment.kernel];
 }
 
-/** The parts of the page before those of its scenarios. */
-export function articleHead(run: ArticleRun): Part[] {
+/** The parts of the page before those of its scenarios. @param inItsWords also the exact words of claims, and of what is no claim here */
+export function articleHead(run: ArticleRun, inItsWords = false): Part[] {
+  const { missing, article } = run;
+  const leftOut = inItsWords ? (article.leftOut ?? []) : [];
+  const lines = leftOut.map(({ quote, why }) => `No claim here: “${quote}”: ${why}.`);
   return [
-    { title: 'What it claims', tables: [claimsTable(run)], below: run.missing },
+    {
+      title: 'What it claims',
+      tables: [claimsTable(run, inItsWords)],
+      below: [...missing, ...lines],
+    },
     { title: 'Where it was measured', tables: [environmentsTable(run)], below: [] },
   ];
 }
@@ -106,7 +118,13 @@ export function articleHead(run: ArticleRun): Part[] {
 /** A scenario's tables, published beside measured, and its sentences. */
 export function scenarioPart(result: Result): Part {
   const tables = tableParts(result).flatMap((part) => part.tables);
-  return { title: result.title, tables, below: verdictLines(result) };
+  return { title: result.title, tables, below: [...verdictLines(result), ...runLines(result)] };
+}
+
+/** How a scenario was run, and what its run warned of. */
+function runLines(result: Result): string[] {
+  const [how = ''] = headingLines(resultHeading(result));
+  return [how, ...result.warnings.map((text) => `Note: ${text}`)];
 }
 
 /** Collapsed: each load in its tool's format, published and measured; notes and kernel settings. */
@@ -138,7 +156,7 @@ export function articleMarkdown(run: ArticleRun): string {
   const scenarios = [...run.results.values()].map((result): Part => {
     const parts = [...ownParts(result), ...chartsOf(result)];
     const tables = parts.flatMap((part) => part.tables).map(shortTable);
-    return { title: result.title, tables, below: [] };
+    return { title: result.title, tables, below: runLines(result) };
   });
   const sections = [...articleHead(run), ...scenarios].flatMap(({ title, ...part }) => [
     ...markdownParagraphs([`## ${title}`]),

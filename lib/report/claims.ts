@@ -5,11 +5,17 @@ import { directions, headerBytesOf } from '../analysis/phases.ts';
 import { total } from '../analysis/statistics.ts';
 import { amount, bucketLabel, effect, fraction, hundredths, percent, success } from '../format.ts';
 import type { BucketShare, Comparison, Result, VariantResult } from '../result/result.ts';
-import type { Claim, ClaimRest } from '../scenario/article.ts';
+import type { Article, Claim, ClaimRest } from '../scenario/article.ts';
 import { verdictWord } from './metric-words.ts';
 import { metricMark } from './verdict-words.ts';
 
-export type ClaimState = 'holds here' | 'does not hold here' | 'opposite here' | 'not decided';
+export type ClaimState =
+  | 'holds here'
+  | 'holds here, but not the size'
+  | 'does not hold here'
+  | 'opposite here'
+  | 'not decided'
+  | 'cannot be run';
 
 interface Finding {
   state: ClaimState;
@@ -21,13 +27,24 @@ interface Finding {
 const byWeight: readonly ClaimState[] = [
   'opposite here',
   'does not hold here',
+  'cannot be run',
   'not decided',
+  'holds here, but not the size',
   'holds here',
 ];
 
-/** All comparisons behind a claim must agree. @param results by scenario @param missing "SCENARIO: why it was not run" */
+/** A smaller difference is none for an article that does not say how exact it is. */
+const usualResolution = 0.05;
+
+/**
+ * Decides a claim; all comparisons behind it must agree. A direction is the verdict's. A size holds if the interval has it, widened by the
+ * article's resolution; that two sides are the same, if the interval is within it.
+ * @param results by scenario
+ * @param missing "SCENARIO: why it was not run"
+ */
 export function decideClaim(
-  { rests }: Claim,
+  { rests, condition }: Pick<Claim, 'rests' | 'condition'>,
+  { resolution = usualResolution }: Pick<Article, 'resolution'>,
   results: ReadonlyMap<string, Result>,
   missing: readonly string[] = [],
 ): Finding {
@@ -36,12 +53,13 @@ export function decideClaim(
     const line = missing.find((reason) => reason.startsWith(`${rest.scenario}: `));
     const why = line === undefined ? '' : line.slice(rest.scenario.length);
     if (result === undefined) return undecided(`${rest.scenario} was not run${why}`);
-    return decideRest(rest, result, why);
+    return decideRest(rest, resolution, result, why);
   });
   const heaviest = byWeight.find((state) => findings.some((finding) => finding.state === state));
+  const seen = [...new Set(findings.map((finding) => finding.seen))].join('; ');
   return {
     state: heaviest ?? 'not decided',
-    seen: [...new Set(findings.map(({ seen }) => seen))].join('; '),
+    seen: condition === undefined ? seen : `${condition}: ${seen}`,
   };
 }
 
@@ -52,11 +70,11 @@ const decided = (holds: boolean, seen: string): Finding => ({
 });
 
 /** @param failed ": why the scenario could not go on", or '' */
-function decideRest(rest: ClaimRest, result: Result, failed: string): Finding {
+function decideRest(rest: ClaimRest, resolution: number, result: Result, failed: string): Finding {
   const { variant, against } = rest;
   for (const name of [variant, against]) {
-    const why = whyUnmeasured(name, rest, result, failed);
-    if (why !== undefined) return undecided(why);
+    const unmeasured = whyUnmeasured(name, rest, result, failed);
+    if (unmeasured !== undefined) return unmeasured;
   }
   const [subject, other] = [variantOf(result, variant), variantOf(result, against)] as [
     VariantResult,
@@ -67,26 +85,44 @@ function decideRest(rest: ClaimRest, result: Result, failed: string): Finding {
     if (idle === undefined) return undecided(`the idle share of ${variant} was not seen`);
     return decided(idle >= rest.idleAtLeast, `${percent(idle)} idle`);
   }
-  if (rest.allSucceed === true) {
+  if (rest.moreSucceed === true) {
     const ratios = [subject.successRatio ?? 0, other.successRatio ?? 0] as const;
     const seen = `${variant} ${success(ratios[0])}, ${against} ${success(ratios[1])} succeeded`;
-    return decided(ratios[0] === 1 && ratios[1] < 1, seen);
+    return ratios[0] < ratios[1]
+      ? { state: 'opposite here', seen }
+      : decided(ratios[0] > ratios[1], seen);
   }
   const amounts = amountsOf(rest);
-  if (amounts === undefined) return decideComparison(rest, result);
+  if (amounts === undefined) return decideComparison(rest, resolution, result);
   const [subjectAmount, otherAmount] = [amounts.here(subject), amounts.here(other)];
   if (subjectAmount === undefined || otherAmount === undefined)
     return undecided(`the ${amounts.noun} of ${variant} and ${against} were not seen`);
   const share = subjectAmount / otherAmount;
   const numbers = `${hundredths(subjectAmount)} ${amounts.noun} per request, ${against} ${hundredths(otherAmount)}`;
-  return decided(
-    share <= amounts.atMost * rounding,
-    `${variant} has ${numbers}: ${shareText(share)}`,
-  );
+  return {
+    state: stateOfLess({ ratio: share, ci95: [share, share] }, amounts.claimed, resolution),
+    seen: `${variant} has ${numbers}: ${shareText(share)}`,
+  };
 }
 
-/** Shares of whole numbers may differ in their last binary digit. */
-const rounding = 1 + 1e-9;
+/** A claim that something is less than the other's, by so much. */
+function stateOfLess(measured: Measured, claimed: number, resolution: number): ClaimState {
+  if (isSame(measured, resolution)) return 'does not hold here';
+  if (measured.ratio > 1) return 'opposite here';
+  return hasSize(measured, claimed, resolution) ? 'holds here' : 'holds here, but not the size';
+}
+
+type Measured = Pick<Comparison, 'ratio' | 'ci95'>;
+
+/** Whether the interval has the claimed ratio, widened by the resolution. */
+function hasSize({ ci95: [low, high] }: Measured, claimed: number, resolution: number): boolean {
+  const widened = 1 + resolution;
+  return low / widened <= claimed && claimed <= high * widened;
+}
+
+/** Whether the interval is within the resolution of 1. */
+const isSame = ({ ci95: [low, high] }: Measured, resolution: number): boolean =>
+  low * (1 + resolution) >= 1 && high <= 1 + resolution;
 
 /** A share as articles say it: 1/55.3, but 82 %. */
 const shareText = (share: number): string => (share < 0.5 ? fraction(share) : percent(share));
@@ -96,16 +132,19 @@ function whyUnmeasured(
   { scenario, variant, against }: ClaimRest,
   result: Result,
   failed: string,
-): string | undefined {
+): Finding | undefined {
   const side = variantOf(result, name);
-  if (side === undefined && failed !== '') return `${name} was not run${failed}`;
+  if (side === undefined && failed !== '') return undecided(`${name} was not run${failed}`);
   if (side === undefined)
-    return `${name} is run by its name only: npm run scenario -- ${scenario} --variants ${variant},${against}`;
-  if (side.publishedOnly !== undefined) return `${name} is published only: ${side.publishedOnly}`;
-  return side.rounds.length === 0 ? `${name} was not measured${failed}` : undefined;
+    return undecided(
+      `${name} is run by its name only: npm run scenario -- ${scenario} --variants ${variant},${against}`,
+    );
+  if (side.publishedOnly !== undefined)
+    return { state: 'cannot be run', seen: `${name}: ${side.publishedOnly}` };
+  return side.rounds.length === 0 ? undecided(`${name} was not measured${failed}`) : undefined;
 }
 
-function decideComparison(rest: ClaimRest, result: Result): Finding {
+function decideComparison(rest: ClaimRest, resolution: number, result: Result): Finding {
   const { variant, against, about } = rest;
   const comparison = comparisonOf(result, variant, against);
   if (comparison === undefined) return undecided(`${variant} and ${against} were not compared`);
@@ -117,41 +156,53 @@ function decideComparison(rest: ClaimRest, result: Result): Finding {
   const because =
     verdict === 'inconclusive' ? ` (${why.replace(/^the interval includes 1: /, '')})` : '';
   return {
-    state: stateOf(rest.is, verdict),
+    state: stateOf(rest, comparison, resolution),
     seen: `${name}: ${metricMark(metric)}${effect(ratio, ci95)} ${verdictWord(metric, verdict)}${because}${claimed}`,
   };
 }
 
-function stateOf(
-  claimed: ClaimRest['is'],
-  verdict: Exclude<Comparison['verdict'], 'none'>,
-): ClaimState {
+/** @param comparison with a verdict */
+function stateOf({ is, about }: ClaimRest, comparison: Comparison, resolution: number): ClaimState {
+  const { verdict, ci95 } = comparison;
+  if (is === 'same') {
+    if (isSame(comparison, resolution)) return 'holds here';
+    const [low, high] = ci95;
+    const differs = low > 1 + resolution || high * (1 + resolution) < 1;
+    return differs ? 'does not hold here' : 'not decided';
+  }
+  if (is === 'not slower' || is === 'not faster') {
+    if (isSame(comparison, resolution)) return 'holds here';
+    if (verdict === 'inconclusive') return 'not decided';
+    return `not ${verdict}` === is ? 'opposite here' : 'holds here';
+  }
   if (verdict === 'inconclusive') return 'not decided';
-  if (claimed === 'not slower') return verdict === 'slower' ? 'opposite here' : 'holds here';
-  if (claimed === 'not faster') return verdict === 'faster' ? 'opposite here' : 'holds here';
-  if (verdict === claimed) return 'holds here';
-  return claimed === 'same' || verdict === 'same' ? 'does not hold here' : 'opposite here';
+  if (verdict === 'same') return 'does not hold here';
+  if (verdict !== is) return 'opposite here';
+  return about === undefined || hasSize(comparison, about, resolution)
+    ? 'holds here'
+    : 'holds here, but not the size';
 }
 
 interface Amounts {
   noun: string;
-  atMost: number;
+  /** As a share of the other side's. */
+  claimed: number;
   here(variant: VariantResult): number | undefined;
   published(variant: VariantResult): number | undefined;
 }
 
 /** What of a request is compared; undefined for a comparison of speed. */
-function amountsOf({ headersAtMost, packetsAtMost }: ClaimRest): Amounts | undefined {
-  if (headersAtMost !== undefined)
+function amountsOf({ headersAbout, packetsAbout }: ClaimRest): Amounts | undefined {
+  if (headersAbout !== undefined)
     return {
       noun: 'header bytes',
-      atMost: headersAtMost,
+      claimed: headersAbout,
       ...headerBytesOf,
     };
-  if (packetsAtMost !== undefined)
+  if (packetsAbout !== undefined)
     return {
       noun: 'packets',
-      atMost: packetsAtMost,
+      claimed: packetsAbout,
       here: ({ network }) =>
         network === null ? undefined : total(directions, (way) => network.packetsPerRequest[way]),
       published: ({ published }) => published?.packetsPerRequest,
@@ -159,23 +210,24 @@ function amountsOf({ headersAtMost, packetsAtMost }: ClaimRest): Amounts | undef
   return undefined;
 }
 
-/** Words ("about 46 %", "1/15") are rounded; equal requests/s of single runs differ a little. */
-const roughly = 0.05;
-
 /** Whether the article's figures support the claim. */
 interface OwnFigures {
   text: string;
   agrees: boolean;
 }
 
-/** Compares a claim with the article's figures; empty without any, or if the scenario did not run. */
-export function ownFigures({ rests }: Claim, results: ReadonlyMap<string, Result>): OwnFigures[] {
+/** Compares a claim with the article's figures; empty if the article has none, or the scenario did not run. */
+export function ownFigures(
+  { rests }: Pick<Claim, 'rests'>,
+  { resolution = usualResolution }: Pick<Article, 'resolution'>,
+  results: ReadonlyMap<string, Result>,
+): OwnFigures[] {
   return rests.flatMap((rest) => {
     const result = results.get(rest.scenario);
     const subject = result && variantOf(result, rest.variant);
     const other = result && variantOf(result, rest.against);
     if (subject === undefined || other === undefined) return [];
-    return ownFiguresOf(rest, subject, other) ?? [];
+    return ownFiguresOf(rest, resolution, subject, other) ?? [];
   });
 }
 
@@ -185,6 +237,7 @@ export function madeBy(figures: readonly OwnFigures[]): string {
 
 function ownFiguresOf(
   rest: ClaimRest,
+  resolution: number,
   subject: VariantResult,
   other: VariantResult,
 ): OwnFigures | undefined {
@@ -194,33 +247,37 @@ function ownFiguresOf(
   // At a rate an article has no requests/s, but a histogram.
   if (subjectTail !== undefined && otherTail !== undefined && rest.is !== undefined) {
     const text = `p99 ${bucketLabel(subjectTail)} against ${bucketLabel(otherTail)}`;
-    return { text, agrees: follows(rest.is, otherTail.fromMs / subjectTail.fromMs) };
+    return { text, agrees: follows(rest.is, otherTail.fromMs / subjectTail.fromMs, resolution) };
   }
   const of = amounts?.published ?? (({ published }: VariantResult) => published?.rps);
   const [subjectFigure, otherFigure] = [of(subject), of(other)];
   if (subjectFigure === undefined || otherFigure === undefined) return undefined;
   const ratio = subjectFigure / otherFigure;
-  const claimed = amounts?.atMost ?? rest.about;
+  const claimed = amounts?.claimed ?? rest.about;
   const text = amounts === undefined ? amount : shareText;
   if (claimed !== undefined) {
-    const agrees = Math.abs(ratio / claimed - 1) <= roughly;
+    const agrees = hasSize({ ratio, ci95: [ratio, ratio] }, claimed, resolution);
     return { text: agrees ? text(ratio) : `${text(ratio)}, not ${text(claimed)}`, agrees };
   }
   if (rest.is === undefined) return undefined;
-  return { text: amount(ratio), agrees: follows(rest.is, ratio) };
+  return { text: amount(ratio), agrees: follows(rest.is, ratio, resolution) };
 }
 
 const p99Bucket = ({ published }: VariantResult): BucketShare | undefined =>
   quantileBucket(publishedBuckets(published), 0.99);
 
-function follows(claimed: NonNullable<ClaimRest['is']>, ratio: number): boolean {
+function follows(
+  claimed: NonNullable<ClaimRest['is']>,
+  ratio: number,
+  resolution: number,
+): boolean {
   switch (claimed) {
     case 'faster':
       return ratio > 1;
     case 'slower':
       return ratio < 1;
     case 'same':
-      return Math.abs(ratio - 1) <= roughly;
+      return isSame({ ratio, ci95: [ratio, ratio] }, resolution);
     case 'not slower':
       return ratio >= 1;
     case 'not faster':

@@ -389,8 +389,18 @@ export const resultForm = open({
   kernelSettings: list(kernelSetting),
   /** null with `--store none`. */
   integrity: orNull(integrity),
-  /** Loaded alone after the rounds. `missing`: why others were not. */
-  alone: optional(open({ sides: list(open({ variant: name, phase })), missing: texts })),
+  /**
+   * Sides that were loaded alone after the rounds; absent if none was. `again`: all of them once more, as the first loads did not agree
+   * with the rounds. `missing`: why others were not, a line each.
+   */
+  alone: optional(
+    open({
+      sides: list(open({ variant: name, phase })),
+      again: optional(list(open({ variant: name, phase }))),
+      missing: texts,
+    }),
+  ),
+  /** Absent if it was not asked for. */
   why: optional(why),
   warnings: texts,
   footnotes: texts,

@@ -1,7 +1,7 @@
 // Makes the result of a run from its rounds so far.
 import { join } from 'node:path';
 import type { MeasuredVariant } from '../analysis/verdict.ts';
-import { groupedBy, total } from '../analysis/statistics.ts';
+import { groupedBy } from '../analysis/statistics.ts';
 import { pathOfPage } from '../scenario/pages.ts';
 import {
   baselineName,
@@ -32,15 +32,8 @@ import { summarise } from '../report/warnings/all.ts';
 import { droppedTexts } from '../report/warnings/run.ts';
 import type { Environment } from '../result/environment.ts';
 import { writeWhole } from '../writing.ts';
-import type {
-  DroppedRound,
-  KernelSetting,
-  Integrity,
-  Result,
-  Round,
-  RateStep,
-} from '../result/result.ts';
 import { resultJson } from '../result/result-file.ts';
+import type { DroppedRound, KernelSetting, Result, Round, RateStep } from '../result/result.ts';
 import { serverFiguresOf } from '../result/server-metrics.ts';
 
 interface Known {
@@ -58,7 +51,7 @@ interface Known {
 }
 
 export function buildResult(
-  { plan, sink }: Pick<RunBase, 'plan' | 'sink'>,
+  { plan }: Pick<RunBase, 'plan'>,
   environment: Environment,
   known: Known,
   startedAt: Date,
@@ -110,7 +103,7 @@ export function buildResult(
     sameWithin: plan.sameWithin,
     noiseFloor,
     kernelSettings: kernelSettings(plan, known),
-    integrity: sink === null ? null : totalIntegrity(known.kept),
+    integrity: null,
     warnings: [...warnings, ...droppedTexts(dropped, variants, attempts), ...known.notes],
     footnotes: [...(scenario.footnotes ?? []), ...known.lines, ...addressNotes(plan)],
   };
@@ -254,15 +247,6 @@ function kernelSettings({ variants }: Plan, { kept }: Known): KernelSetting[] {
     ...(same[0] as (typeof all)[number]).setting,
     variants: same.map(({ variant }) => variant),
   }));
-}
-
-export function totalIntegrity(kept: readonly KeptRound[]): Integrity {
-  const all = kept.flatMap(({ outcomes }) =>
-    [...outcomes.values()].flatMap(({ integrity }) => integrity ?? []),
-  );
-  return byName(['requests', 'stored', 'backfilled', 'lost'], (name) =>
-    total(all, (integrity) => integrity[name]),
-  );
 }
 
 /** Lets the sink check what it holds. The result has its counts. */

@@ -6,7 +6,6 @@ import type { PhaseOutcome } from '../k6/load-plan.ts';
 import type { Cores } from '../machine/cores.ts';
 import type {
   FoundRate,
-  Integrity,
   KernelSetting,
   Metric,
   Phase,
@@ -286,30 +285,21 @@ export interface VariantRound extends ServerFigures {
   stepped?: SteppedRound;
   /** All that k6 made. */
   requests: number;
-  /** Warnings. */
-  notes: readonly string[];
-  /** The log's last line, if requests failed. */
+  /** Warnings about the server's log, its answers, its enclosure and what was not stored. */
+  notes: string[];
+  /** Last line of the server's log, if requests failed. */
   describeEnd?: string | undefined;
   settings?: Omit<KernelSetting, 'variants'>[];
   /** k6's, with the samples of the whole group. */
   recordFile: string | undefined;
-  integrity: RoundIntegrity | null;
+  /** k6 sent its samples nowhere. */
+  unsent: boolean;
 }
 
-/** `problems`: lines for the user if the sink lacks some. */
-export interface RoundIntegrity extends Integrity {
-  problems: string[];
-}
-
-export interface LoadToStore {
+/** The samples of a side's server in a round. */
+export interface ServerSamples {
   planned: PlannedVariant;
   round: number;
-  requests: number;
-  /** k6's, from which missing samples are written again. */
-  recordFile: string | undefined;
-  /** k6 sent no samples itself. */
-  unsent: boolean;
-  /** The server's. */
   samples: readonly UsageSample[];
 }
 
@@ -346,11 +336,11 @@ export interface PlannedSink {
 export interface Sink {
   /** By program. */
   versions: Readonly<Record<string, string>>;
-  /** Asked before each load; null if k6's samples must wait for the check after it. */
+  /** How k6 sends its samples there, asked before each load; null if they must wait for the check at the end. */
   k6Output(): Promise<SampleOutput | null>;
-  /** Writes missing samples of k6 again, and stores the server's. */
-  afterLoad(plan: Plan, load: LoadToStore): Promise<RoundIntegrity>;
-  /** Called at the run's begin, after each kept round, and at the end. */
+  /** Stores the samples of a server. */
+  afterLoad(plan: Plan, load: ServerSamples): Promise<string | null>;
+  /** Stores the result so far, at the run's begin, after each round that is kept, and at the end. */
   after(
     run: RunBase,
     result: Result,
@@ -361,7 +351,7 @@ export interface Sink {
   forget(plan: Plan, round: number): Promise<string | null>;
   /** Stores the findings of features. */
   found(run: RunBase, result: Result, kept: readonly KeptRound[]): Promise<string | null>;
-  /** Checks at the end that all kept rounds are stored. Returns the result with changed counts, or the same. */
+  /** Counts at the end of a run what is stored of its kept rounds, and writes again what is missing. Returns the result with the counts. */
   settle(run: RunBase, result: Result, kept: readonly KeptRound[]): Promise<Result>;
   close(): Promise<void>;
 }

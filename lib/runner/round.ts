@@ -116,12 +116,11 @@ async function groupRound(
     return new Map(
       await Promise.all(
         stages.map(async ({ planned }, side) => {
-          const measurement = measured[side] as Measurement;
-          const outcome = outcomes[side] as Omit<VariantRound, 'integrity'>;
-          const { requests } = outcome;
-          const load = { ...measurement, planned, round: attempt.round, requests };
-          const integrity = (await sink?.afterLoad(plan, load)) ?? null;
-          return [planned.variant.name, { ...outcome, integrity }] as const;
+          const { samples } = measured[side] as Measurement;
+          const outcome = outcomes[side] as VariantRound;
+          const problem = await sink?.afterLoad(plan, { planned, round: attempt.round, samples });
+          if (typeof problem === 'string') outcome.notes.push(problem);
+          return [planned.variant.name, outcome] as const;
         }),
       ),
     );
@@ -191,7 +190,7 @@ function outcomeOf(
   measured: readonly Measurement[],
   phasesOfSides: readonly Phase[][],
   alarms: LogAlarms,
-): Omit<VariantRound, 'integrity'> {
+): VariantRound {
   const { planned, server, enclosure } = stages[side] as Stage;
   const measurement = measured[side] as Measurement;
   const { page, variant } = planned;
@@ -235,6 +234,7 @@ function outcomeOf(
     describeEnd: total(phases, succeeded) < requests ? alarms.last : undefined,
     ...present({ stepped, settings: enclosure?.settings }),
     recordFile: measurement.recordFile,
+    unsent: measurement.unsent,
   };
 }
 

@@ -367,12 +367,12 @@ class Rounds {
     return Object.fromEntries([...outcomes].map(([name, { phases }]) => [name, roundRps(phases)]));
   }
 
-  #noteOutcome(variant: string, { integrity, notes, describeEnd }: VariantRound) {
+  #noteOutcome(variant: string, { notes, describeEnd }: VariantRound) {
     if (describeEnd !== undefined && !this.#quoted.has(variant)) {
       this.#quoted.add(variant);
       this.#notes.add(warning.logOfFailures(variant, describeEnd));
     }
-    for (const text of [...notes, ...(integrity?.problems ?? [])]) this.#notes.add(text);
+    for (const text of notes) this.#notes.add(text);
   }
 
   #ratesSoFar() {

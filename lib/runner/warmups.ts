@@ -33,9 +33,16 @@ export function withRoundsWarmups(groups: readonly Group[], seen: Seen, seed: st
   });
 }
 
-/** A server whose config has no backends is as fast from the first request on: only noise would make its warm-up go on. */
-export function warmAtOnce(load: Load, spec: ServerSpec, { upstreams }: RunningServer): Load {
-  const isCold = !isConfigured(spec) || upstreams.length > 0;
+/**
+ * The load of a server that has started: that of a config without backends and code answers the first requests as fast as later ones, so its
+ * warm-up does not go on. Only noise would make it seem to get faster.
+ */
+export function warmAtOnce(
+  load: Load,
+  spec: ServerSpec,
+  { upstreams, runsCode }: Pick<RunningServer, 'upstreams' | 'runsCode'>,
+): Load {
+  const isCold = !isConfigured(spec) || upstreams.length > 0 || runsCode;
   if (isCold || load.warmupLimitSeconds === undefined) return load;
   return { ...load, warmupLimitSeconds: 0 };
 }

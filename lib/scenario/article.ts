@@ -32,22 +32,28 @@ const restFields = {
   about: orAbsent(upTo(1e6)),
   /** The article's figures for the two variants do not measure this claim. */
   unpublished: orAbsent(trueOrAbsent),
-  /** Header bytes or packets of a request, at most this share of the other side's. */
-  ...each(['headersAtMost', 'packetsAtMost'], orAbsent(within(0, 1))),
-  /** Success ratio 1, where the other side's is less. */
-  allSucceed: orAbsent(trueOrAbsent),
+  /** Header bytes or packets of a request as a share of the other side's: 1 / 15 is "a fifteenth". */
+  ...each(['headersAbout', 'packetsAbout'], orAbsent(within(0, 1))),
+  /** A higher success ratio than the other side's. */
+  moreSucceed: orAbsent(trueOrAbsent),
   /** The unused part of its server's cores, 0 to 1. */
   idleAtLeast: orAbsent(within(0, 1)),
 };
 export interface ClaimRest extends Of<typeof restFields> {}
 /** One of these has to be there. */
-const statements = ['is', 'headersAtMost', 'packetsAtMost', 'allSucceed', 'idleAtLeast'] as const;
+const statements = ['is', 'headersAbout', 'packetsAbout', 'moreSucceed', 'idleAtLeast'] as const;
 
 const claimFields = {
-  /** A sentence without its full stop. */
+  /** The article's exact words, in its language. */
+  quote: line,
+  /** Where they stand: the heading above them, as in the article. */
+  place: line,
+  /** The same as a plain sentence, without its full stop. */
   text: line,
   /** The article's figures for the claim, and the actual result from them. */
   figures: line,
+  /** What it depends on here, if the article does not say it: "with a queue of 1,000 packets". */
+  condition: orAbsent(line),
   /** All have to hold. */
   rests: list(closed(restFields)),
 };
@@ -60,6 +66,8 @@ const articleFields = {
     v.regex(/^[\w.-]{1,63}$/, 'may have letters, digits, _, . and - only, at most 63'),
   ),
   title: line,
+  /** Its own title in its language, and how its date is known if it states none. */
+  source: orAbsent(line),
   author: orAbsent(line),
   /** As precise as known: 2017, 2015-05-06. */
   date: line,
@@ -77,6 +85,10 @@ const articleFields = {
   /** Names of the scenarios, in its order. */
   scenarios: orAbsent(lines),
   claims: orAbsent(list(closed(claimFields))),
+  /** A smaller difference is none for it: 0.01 is 1 %. */
+  resolution: orAbsent(within(0, 1)),
+  /** What it says beside its claims that was tested there, and why there is no claim on it here. */
+  leftOut: orAbsent(list(closed({ quote: line, why: line }))),
 };
 /** An article that published figures of scenarios. Fields are absent if the article does not state them. */
 export interface Article extends Of<typeof articleFields> {}
@@ -93,7 +105,7 @@ function problemOfClaims({ claims = [] }: Article): string | undefined {
   for (const { text: claim, rests } of claims) {
     const isEmpty = rests.some((rest) => statements.every((name) => rest[name] === undefined));
     if (isEmpty)
-      return `the claim "${claim}" rests on a comparison that says nothing: give it "is", "headersAtMost" or such`;
+      return `the claim "${claim}" rests on a comparison that says nothing: give it "is", "headersAbout" or such`;
   }
   return undefined;
 }

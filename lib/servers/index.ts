@@ -89,6 +89,7 @@ async function openAddress(spec: AddressServer, options: Interruptible): Promise
     workers,
     redirections: [],
     upstreams: [],
+    runsCode: false,
     answer,
     atAddress: true,
     died: new Promise(() => undefined),

@@ -138,6 +138,7 @@ async function adoptNghttpd(file: string, place: AdoptPlace): Promise<AdoptedCon
     protocol: tls ? 'h2' : 'h2c',
     hosts: [],
     upstreams: [],
+    runsCode: false,
     workers: workersOf(flags),
     redirections,
     args: () => [...kept.map(wordOf), ...last],

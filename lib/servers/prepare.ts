@@ -113,12 +113,12 @@ export async function prepareConfigured(
     const complaint = complaintIn(check, kind, scratch);
     if (complaint !== undefined) throw new UserError(complaintAbout(complaint));
   }
-  const { tls, protocol, hosts, hangsUp, workers, redirections, upstreams } = config;
+  const { tls, protocol, hosts, hangsUp, workers, redirections, upstreams, runsCode } = config;
   let check: Prepared['check'] = {};
   // It may change, as by a date.
   if (isOwn) check = { anyLength: true, hosts, hangsUp, user: user?.name };
   return {
-    about: { name, version: build.version, workers, redirections, upstreams },
+    about: { name, version: build.version, workers, redirections, upstreams, runsCode },
     process: child,
     isCommand: false,
     fileLimit,
@@ -188,7 +188,8 @@ async function configFor(
       );
     await copyDocroot(page.docroot, docroot);
     const composed = await kind.compose(config, { ...place, workers, docroot }, build);
-    return { ...composed, workers, redirections: [], hosts: [], upstreams: [] };
+    const own = { redirections: [], hosts: [], upstreams: [], runsCode: false };
+    return { ...composed, workers, ...own };
   }
   const upstreams: NonNullable<AdoptPlace['upstreams']>[number][] = [];
   for (const [name, to] of Object.entries(asIs.upstreams ?? {}))
@@ -232,7 +233,14 @@ export async function prepareCommand(
   const added = addedTo(await realpath(executable), args, temp);
   const { redirections } = added;
   return {
-    about: { name, version: '', workers: options.workers, redirections, upstreams: [] },
+    about: {
+      name,
+      version: '',
+      workers: options.workers,
+      redirections,
+      upstreams: [],
+      runsCode: false,
+    },
     process: {
       command: executable,
       args: [...added.args, ...args],

@@ -40,6 +40,8 @@ export interface RunningServer {
   /** Changes to a user's own config: "listen 80 → 127.0.0.1:40123". */
   redirections: readonly string[];
   upstreams: readonly UpstreamAddress[];
+  /** Code in its config answers requests, and may get faster with them. */
+  runsCode: boolean;
   answer: Answer;
   atAddress?: true;
   /** A line if it ends before stop(): signal or code, and the log's last line. */
@@ -114,7 +116,10 @@ export interface ReadyCheck extends Pick<StartOptions, 'page'> {
 }
 
 export interface Prepared {
-  about: Pick<RunningServer, 'name' | 'version' | 'workers' | 'redirections' | 'upstreams'>;
+  about: Pick<
+    RunningServer,
+    'name' | 'version' | 'workers' | 'redirections' | 'upstreams' | 'runsCode'
+  >;
   process: Pick<ChildOptions, 'command' | 'args' | 'user' | 'env' | 'cwd'>;
   /** It may log each request, listen elsewhere, or go to the background. */
   isCommand: boolean;
@@ -172,7 +177,9 @@ export interface ComposedConfig {
 
 /** A user's own, changed to run here. */
 export interface AdoptedConfig
-  extends ComposedConfig, Pick<RunningServer, 'workers' | 'redirections' | 'upstreams'> {
+  extends
+    ComposedConfig,
+    Pick<RunningServer, 'workers' | 'redirections' | 'upstreams' | 'runsCode'> {
   hosts: readonly string[];
   /** The line that closes connections, maybe the load's, without an answer. */
   hangsUp?: string;

@@ -15,7 +15,7 @@ import {
   writeFile,
 } from 'node:fs/promises';
 import { dirname, isAbsolute, join } from 'node:path';
-import { callerOwning, whoMayChange, whoMayMake, whoMayPut } from '../../bin/trust.mjs';
+import { callerOwning, helper, whoMayChange, whoMayMake, whoMayPut } from '../../bin/trust.mjs';
 import { filesBelow, foldersUp, inOwnFolder, makeOwnFolder, requireSpace } from '../files.ts';
 import { UserError } from '../errors.ts';
 import { withLock } from '../machine/locks.ts';
@@ -349,6 +349,8 @@ function build(
           `k6 was built and does not run in ${unfinished}: ${cause(stderr || stdout) || `it ended with code ${code}`}; if programs may not run there (noexec), ${another}`,
         );
       await writeSizes(programs);
+      // A default access control list of the cache takes the place of the umask.
+      await run({ command: helper('chmod'), args: ['-R', 'go-w', programs], signal });
       // An incomplete build is in the way.
       await remove(dirname(target));
       await rename(programs, dirname(target));

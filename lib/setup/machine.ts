@@ -43,6 +43,8 @@ const libraryVariables = [
   { name: 'LD_LIBRARY_PATH', separators: /[:;]/, isPath: (entry: string) => entry !== '' },
   { name: 'LD_PRELOAD', separators: /[: ]/, isPath: (entry: string) => entry.includes('/') },
   { name: 'LD_AUDIT', separators: /:/, isPath: (entry: string) => entry.includes('/') },
+  // It names libraries too. An empty one means none.
+  { name: 'OPENSSL_CONF', separators: /\0/, isPath: (entry: string) => entry !== '' },
 ];
 
 /** Makes entries absolute: children start elsewhere, and an empty one is their folder. Root's leave out what others may change. */
@@ -53,13 +55,22 @@ function useSafeLibraries(): void {
       // $ORIGIN is the folder of the program.
       if (!isPath(entry) || entry.startsWith('$')) return entry || [];
       const path = fromCallersFolder(entry);
-      return isRoot && whoMayPut(path) !== undefined ? [] : path;
+      return isRoot && !isOwn(path) ? [] : path;
     });
     if (entries !== undefined) process.env[name] = entries.join(':');
   }
 }
 
-/** Takes folders that others may change out of PATH, also for children. */
+/** Whether nobody else may change or make it. Nothing is loaded by way of a circular link. */
+function isOwn(path: string): boolean {
+  try {
+    return whoMayPut(path) === undefined;
+  } catch {
+    return false;
+  }
+}
+
+/** Takes the folders out of this process's PATH that other users may change. Its children get the rest. */
 export function useSafePath(): void {
   useSafeLibraries();
   const folders = foldersOf(process.env['PATH']);

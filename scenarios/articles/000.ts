@@ -3,6 +3,7 @@ import { defineArticle } from '../../lib/scenario/index.ts';
 export default defineArticle({
   id: '000',
   title: 'h2o vs nginx',
+  source: 'h2o와 nginx의 성능 비교',
   date: '2015-05-06',
   machine: {
     hardware: 'EC2 c4.8xlarge; server and generator on the same machine',
@@ -23,6 +24,17 @@ export default defineArticle({
   ],
   claims: [
     {
+      quote: '단번에 성장했습니다.',
+      place: '작업자 프로세스 및 연결 수를 증가',
+      text: '16 workers instead of 1 make nginx faster at once',
+      figures: '53,434 to 624,639 requests/s',
+      rests: [
+        { scenario: 'nginx-workers', variant: 'workers-16', against: 'workers-1', is: 'faster' },
+      ],
+    },
+    {
+      quote: 'h2o은 대부분 설정하지 않아도 꽤 성능이 나오게있는',
+      place: '정리',
       text: 'h2o is fast without tuning: faster than nginx as it comes',
       figures: '53,434 requests/s for nginx, 582,270 for h2o',
       rests: [
@@ -35,6 +47,8 @@ export default defineArticle({
       ],
     },
     {
+      quote: 'nginx도 튜닝에 따라 h2o에 필적하는 성능은 발행',
+      place: '정리',
       text: 'nginx can be tuned to match h2o',
       figures: '824,800 requests/s for nginx, 708,329 for h2o',
       rests: [
@@ -47,6 +61,8 @@ export default defineArticle({
       ],
     },
     {
+      quote: 'h2o만큼의 수준까지 도달했습니다.',
+      place: 'open_file_cache에서 파일 정보를 캐시',
       text: 'open_file_cache makes nginx faster',
       figures: '624,639 to 700,324 requests/s',
       rests: [
@@ -59,6 +75,8 @@ export default defineArticle({
       ],
     },
     {
+      quote: 'h2o을 넘었습니다.',
+      place: 'accept_mutex_delay',
       text: 'accept_mutex_delay 100ms makes nginx faster: it passes h2o',
       figures: '700,324 to 714,512 requests/s; h2o has 708,329',
       rests: [
@@ -71,6 +89,8 @@ export default defineArticle({
       ],
     },
     {
+      quote: '초 82 만 요청합니다. 대단하네요.',
+      place: 'tcp_nopush',
       text: 'tcp_nopush makes nginx faster',
       figures: '714,512 to 824,800 requests/s',
       rests: [
@@ -83,6 +103,8 @@ export default defineArticle({
       ],
     },
     {
+      quote: '이 두 단지 초 20 만정도 다르기 때문에',
+      place: '정리',
       text: 'open_file_cache and tcp_nopush together are worth about 200,000 requests/s: 32 % of 624,639',
       figures:
         '75,686 and 110,288 requests/s; with accept_mutex_delay between them 624,639 to 824,800',
@@ -97,6 +119,8 @@ export default defineArticle({
       ],
     },
     {
+      quote: 'h2o에서도이 구현되면 딱딱 튜닝 한 nginx보다 빨리 될 것입니다.',
+      place: '정리',
       text: 'an h2o with the like of these two will be faster than tuned nginx again',
       figures: 'no figures; the h2o of today keeps files open within a pass of its event loop',
       rests: [
@@ -110,6 +134,8 @@ export default defineArticle({
       ],
     },
     {
+      quote: '(따로 필요 없어 살 수)',
+      place: 'sysctl.conf',
       text: 'the kernel settings may not be needed',
       figures: 'all rows had them: no figures without',
       rests: [
@@ -122,6 +148,8 @@ export default defineArticle({
       ],
     },
     {
+      quote: '연결 수는 바꿔도 점수는 거의 동일 했다.',
+      place: '작업자 프로세스 및 연결 수를 증가',
       text: 'the connections that nginx allows make no difference',
       figures: 'worker_connections of 10240, 1024 and 640: no figures',
       rests: [
@@ -140,6 +168,9 @@ export default defineArticle({
       ],
     },
     {
+      quote:
+        'num-threads 는 더 이상 늘려도 wrk 와 CPU를 잡고 버리는 탓인지 성능이 올라가지 않았습니다.',
+      place: '스레드 수를 조정',
       text: 'more threads than the generator leaves cores for do not make h2o faster',
       figures: '708,329 requests/s with 16 threads, 582,270 with 36',
       rests: [
@@ -150,6 +181,14 @@ export default defineArticle({
           is: 'not slower',
         },
       ],
+    },
+  ],
+  resolution: 0.01,
+  leftOut: [
+    {
+      quote:
+        '이를 사용하면 간단히 응답 헤더와 파일의 내용을 정리해 보내 게되므로 전송 패킷 수를 최소화 할 수 있습니다.',
+      why: 'it is what tcp_nopush does, and 004 has a figure for it',
     },
   ],
 });

@@ -147,14 +147,14 @@ describe('a run of every scenario', () => {
       const rows = await database.rows('articles', claimsTitle, resultOf(names[0] ?? ''));
       // Claims on variants that run by name only are not written, so that the decision of another run stays.
       const isRun = (claim: (typeof claims)[number]) =>
-        !decideClaim(claim, results).seen.includes('is run by its name only');
+        !decideClaim(claim, article, results).seen.includes('is run by its name only');
       expect(rows).toEqual(
         claims.filter(isRun).map((claim) => {
           const scenario = claim.rests[0]?.scenario ?? '';
           const { text, figures } = claim;
           const { run } = resultOf(scenario);
-          const makes = madeBy(ownFigures(claim, results)) || null;
-          return { text, figures, makes, ...decideClaim(claim, results), scenario, run };
+          const makes = madeBy(ownFigures(claim, article, results)) || null;
+          return { text, figures, makes, ...decideClaim(claim, article, results), scenario, run };
         }),
       );
       expect(rows.some(({ state }) => state !== 'not decided')).toBe(true);

@@ -209,6 +209,11 @@ test('a tsconfig.json in a parent folder leads no import elsewhere', async () =>
   expect(await refusalOf(findScenario(file))).toBe(`${file}: Could not resolve "named" (line 1)`);
 });
 
+test('a package that code can do without need not be there', async () => {
+  const { file } = written(`try { require('optional'); } catch {}\n${valid}`);
+  expect(await exportedScenario(file)).toMatchObject({ name: 'mine' });
+});
+
 test('what code imports by a computed name is not looked for among temporary files', async () => {
   const { file, folder, temporary } = written('');
   for (const place of [temporary, folder]) mkdirSync(path.join(place, 'node_modules'));

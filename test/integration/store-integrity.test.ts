@@ -4,10 +4,9 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it, onTestFinished, vi } from 'vitest';
 import { startChild } from '../../lib/process.ts';
 import { ensureTools } from '../../lib/setup/tools.ts';
-import { checkRound, checkRun } from '../../lib/features/influxdb/integrity.ts';
+import { checkRun, type StoredRound } from '../../lib/features/influxdb/integrity.ts';
 import { recordedLines } from '../../lib/features/influxdb/record.ts';
 import type { Series } from '../../lib/influx/client.ts';
-import type { RoundIntegrity } from '../../lib/runner/plan.ts';
 import { serverSamplePoints } from '../../lib/features/influxdb/points.ts';
 import { type Store, openStore } from '../../lib/features/influxdb/store.ts';
 import { accessUrl } from '../fixtures/influx-access.ts';
@@ -63,9 +62,14 @@ async function startK6(run: string, ticks: number) {
 
 const variant = 'a variant, or=so';
 
-type Round = Omit<Parameters<typeof checkRound>[2], 'round'> & { run: string };
-const checked = (of: Store, { run, ...round }: Round): Promise<RoundIntegrity> =>
-  checkRound(of, run, { ...round, round: 1 });
+type Round = Omit<StoredRound, 'round' | 'unsent'> & { run: string; unsent?: boolean };
+/** What a check tells of a run with this round alone, besides its points. */
+async function checked(of: Store, { run, ...round }: Round) {
+  const only = { unsent: false, ...round, round: 1 };
+  const { integrity, problems } = await checkRun(of, run, [only], []);
+  const { points: _, ...requests } = integrity;
+  return { ...requests, problems };
+}
 /** What a check tells of a round of 20 requests. */
 const of20 = (stored: number, backfilled: number, ...problems: unknown[]) => ({
   requests: 20,
@@ -267,13 +271,13 @@ it.each([
   },
 );
 
-/** Stores and checks a round of 20 requests, and two samples of its server. */
+/** Stores a round of 20 requests, and two samples of its server. */
 async function storedRound(of: Store, run: string) {
-  const round = { variant: 'v', round: 1, recordFile: writeRecord(run, 2), requests: 20 };
-  const integrity = await checkRound(of, run, { ...round, unsent: true });
+  const asked = { variant: 'v', recordFile: writeRecord(run, 2), requests: 20, unsent: true };
+  await checked(of, { ...asked, run });
   const own = ownPoints(run);
   await of.write(own);
-  return { round: { ...round, integrity }, own };
+  return { round: { ...asked, round: 1, unsent: false }, own };
 }
 
 /** The record has two points, and these are three more. */
@@ -287,19 +291,30 @@ function ownPoints(run: string) {
 
 const allStored = { written: 5, stored: 5, backfilled: 0, lost: 0 };
 const allBackfilled = { ...allStored, backfilled: 5 };
+/** What a check tells of a run with a round of 20 requests. */
+const runOf20 = (
+  stored: number,
+  backfilled: number,
+  points: object | undefined,
+  ...problems: unknown[]
+) => ({
+  integrity: { requests: 20, stored, backfilled, lost: 20 - stored, ...(points && { points }) },
+  problems,
+});
 
 it('counts the points of each measurement once at the end of a run', async () => {
   const { k6, recordFile } = await startK6('counted', 2);
   expect((await k6.exited).code).toBe(0);
   const own = ownPoints('counted');
   await store.write(own);
-  const round = { variant, round: 1, recordFile, requests: 20 };
-  const integrity = await checkRound(store, 'counted', round);
-  const check = () => checkRun(store, 'counted', [{ ...round, integrity }], own);
-  const { changed, points, problems } = await check();
-  expect([changed.size, problems]).toEqual([0, []]);
+  const round = { variant, round: 1, recordFile, requests: 20, unsent: false };
+  const check = () => checkRun(store, 'counted', [round], own);
+  const { integrity, problems } = await check();
+  expect(problems).toEqual([]);
   const series = (await pointsOf('counted')) as Series[];
   const written = series.reduce((sum, { values }) => sum + values.length, 0);
+  const { points, ...requests } = integrity;
+  expect(requests).toEqual({ requests: 20, stored: 20, backfilled: 0, lost: 0 });
   expect(points).toEqual({ written, stored: written, backfilled: 0, lost: 0 });
 
   await store.query(`DELETE FROM "loadgen_latency_ms" WHERE run = 'counted'`);
@@ -308,7 +323,7 @@ it('counts the points of each measurement once at the end of a run', async () =>
   const missing =
     written - ((await pointsOf('counted')) as Series[]).flatMap((s) => s.values).length;
   expect(missing).toBe(2 + 4 + 1);
-  expect((await check()).points).toEqual({
+  expect((await check()).integrity.points).toEqual({
     written,
     stored: written,
     backfilled: missing,
@@ -321,35 +336,25 @@ it('rewrites the samples after the folder of the database was deleted', async ()
   const { place, local } = await ownStore('removed');
   const { round, own } = await storedRound(local, 'removed');
   const check = () => checkRun(local, 'removed', [round], own);
-  expect(await check()).toEqual({ changed: new Map(), points: allStored, problems: [] });
+  expect(await check()).toEqual(runOf20(20, 0, allStored));
   rmSync(place, { recursive: true, maxRetries: 20 });
-  expect(await check()).toEqual({
-    changed: new Map([[round, of20(20, 20)]]),
-    points: allBackfilled,
-    problems: [],
-  });
+  expect(await check()).toEqual(runOf20(20, 20, allBackfilled));
 }, 60_000);
 
 it('counts samples as lost if a different database lacks them and there is no record', async () => {
   const { round, own } = await storedRound(store, 'replaced');
   const bare = { ...round, recordFile: undefined };
   const { local } = await ownStore('other');
-  const lost = of20(0, 0, 'InfluxDB lacks 20 of 20 requests of v, round 1');
-  expect(await checkRun(local, 'replaced', [bare], own)).toEqual({
-    changed: new Map([[bare, lost]]),
-    points: undefined,
-    problems: [],
-  });
+  expect(await checkRun(local, 'replaced', [bare], own)).toEqual(
+    runOf20(0, 0, undefined, 'InfluxDB lacks 20 of 20 requests of v, round 1'),
+  );
 }, 60_000);
 
 it('says that a record cannot be read, and does not say how many points are stored', async () => {
   const { round, own } = await storedRound(store, 'unread');
   rmSync(round.recordFile);
-  expect(await checkRun(store, 'unread', [round], own)).toEqual({
-    changed: new Map(),
-    points: undefined,
-    problems: [expect.stringMatching(/^the record of k6 cannot be read: ENOENT/)],
-  });
+  const problem: unknown = expect.stringMatching(/^the record of k6 cannot be read: ENOENT/);
+  expect(await checkRun(store, 'unread', [round], own)).toEqual(runOf20(20, 0, undefined, problem));
 });
 
 it('a database that does not start is skipped, and gets all samples at the end if it starts then', async () => {
@@ -359,25 +364,20 @@ it('a database that does not start is skipped, and gets all samples at the end i
   const late = await openStore({ influxdBinary: binary, folder: place });
   onTestFinished(() => late.close());
   expect(late.failure()).toMatch(/^influxd does not start: no luck /);
-  const asked = { variant: 'v', round: 1, recordFile: writeRecord('late', 2), requests: 20 };
-  const round = { ...asked, integrity: await checkRound(late, 'late', asked) };
-  expect(round.integrity).toMatchObject({
-    lost: 20,
-    problems: [expect.stringMatching(/^InfluxDB did not start: influxd does not start: no luck /)],
-  });
+  const recordFile = writeRecord('late', 2);
+  const round = { variant: 'v', round: 1, recordFile, requests: 20, unsent: false };
   const own = ownPoints('late');
-  const down = await checkRun(late, 'late', [round], own);
-  expect([...down.changed.values()]).toEqual([of20(0, 0, expect.stringContaining('no luck'))]);
-  expect(down.points).toEqual({
+  const down = {
     written: 5,
     stored: 0,
     backfilled: 0,
     lost: 5,
     lacking: ['loadgen_requests', 'server_rss', 'server_cpu'],
     reason: expect.stringContaining('no luck') as string,
-  });
+  };
+  expect(await checkRun(late, 'late', [round], own)).toEqual(
+    runOf20(0, 0, down, expect.stringContaining('no luck')),
+  );
   writeFileSync(binary, `#!/bin/sh\nexec ${tools.influxd} "$@"\n`);
-  const { changed, points } = await checkRun(late, 'late', [round], own);
-  expect([...changed.values()]).toEqual([of20(20, 20)]);
-  expect(points).toEqual(allBackfilled);
+  expect(await checkRun(late, 'late', [round], own)).toEqual(runOf20(20, 20, allBackfilled));
 }, 60_000);

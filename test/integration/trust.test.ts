@@ -343,17 +343,21 @@ test('libraries are looked for where the caller means, and not in the folder of 
   vi.stubEnv('INIT_CWD', projectRoot);
   vi.stubEnv('LD_LIBRARY_PATH', '/usr/lib::lib');
   vi.stubEnv('LD_PRELOAD', './own.so named.so');
+  vi.stubEnv('OPENSSL_CONF', 'own.cnf');
   useSafePath();
   expect(process.env).toMatchObject({
     LD_LIBRARY_PATH: `/usr/lib:${join(projectRoot, 'lib')}`,
     LD_PRELOAD: `${join(projectRoot, 'own.so')}:named.so`,
+    OPENSSL_CONF: join(projectRoot, 'own.cnf'),
   });
 });
 
 asRoot('root takes no libraries from folders of others', () => {
   const open = newFolder();
   chmodSync(open, 0o777);
-  vi.stubEnv('LD_LIBRARY_PATH', `${open}:/usr/lib`);
+  const circle = join(newFolder(), 'circle');
+  symlinkSync(circle, circle);
+  vi.stubEnv('LD_LIBRARY_PATH', `${open}:${circle}:/usr/lib`);
   useSafePath();
   expect(process.env['LD_LIBRARY_PATH']).toBe('/usr/lib');
 });

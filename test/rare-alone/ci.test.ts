@@ -37,7 +37,7 @@ test('the action fails if a side is slower, after all outputs are written', asyn
     env: home.env,
   });
   expect(code, log).toBe(3);
-  expect(log).toMatch(/^--fail-if slower: after is larger than before, by memory$/m);
+  expect(log).toMatch(/^--fail-if slower: after against before: memory .* larger: true$/m);
   expect(outputs['verdict']).toBe('slower');
   expect(Number(outputs['ratio'])).toBeGreaterThan(5);
   expect(summary).toMatch(

@@ -25,7 +25,7 @@ test('--fail-if slower exits with 3; without perf only the cause is missing', as
   const env = { ...home.env, INIT_CWD: home.folder, PERF_BIN: '/bin/false' };
   const run = startCommand(args, env);
   expect(await run.ended, run.stderr()).toBe(3);
-  expect(run.stderr()).toContain('--fail-if slower: large is larger than small, by memory\n');
+  expect(run.stderr()).toContain('--fail-if slower: large against small: memory ');
   const result = JSON.parse(run.stdout()) as ReturnType<typeof readResult>;
   expect(readResult(out)).toEqual(result);
   expect(result.comparisons).toMatchObject([{ variant: 'large', verdict: 'slower' }]);

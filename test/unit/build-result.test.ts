@@ -18,7 +18,7 @@ function resultOf(
   const serverCpus = Array.from({ length: serverCores }, (_, cpu) => cpu + 1);
   const cores = { serverCpus, generatorCpus: [0] };
   return buildResult(
-    { plan: planOf(scenario, {}, { variants, cores }), sink: null },
+    { plan: planOf(scenario, {}, { variants, cores }) },
     result([workers, openFileCache]).environment,
     { kept, notes: [], unfinished: [], lines: [], answers: new Map() },
     new Date(0),

@@ -1,4 +1,6 @@
 // The articles' claims, and whether they hold.
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { decideClaim, ownFigures } from '../../lib/report/claims.ts';
 import { articleMarkdown } from '../../lib/report/article.ts';
@@ -12,6 +14,7 @@ import {
   type Result,
   type VariantResult,
 } from '../../lib/result/result.ts';
+import { projectRoot } from '../../lib/setup/paths.ts';
 import { articlesOf, loadScenarios } from '../../lib/scenario/catalogue.ts';
 import { defineArticle, type Claim, type ClaimRest } from '../../lib/scenario/article.ts';
 import { openFileCache, result, workers } from '../fixtures/result.ts';
@@ -26,6 +29,19 @@ test('there are five articles, and each names its scenarios', () => {
     const ofArticle = scenarios.filter(({ article }) => article?.id === id).map(({ name }) => name);
     expect([...names].sort()).toEqual(ofArticle.sort());
   }
+});
+
+/** The texts of the articles, beside the project. */
+const texts = join(projectRoot, '../shared/articles');
+
+test.skipIf(!existsSync(texts)).each(articles)('each quote of $id is in the text', (article) => {
+  const [file = ''] = readdirSync(texts).filter((name) => name.startsWith(article.id));
+  const plain = (words: string) => words.replaceAll(/\s+/g, ' ');
+  const text = plain(readFileSync(join(texts, file), 'utf8'));
+  const { claims = [], leftOut = [], source = '' } = article;
+  expect(text).toContain(source.replace(/; no date in it.*/, ''));
+  for (const { quote } of [...claims, ...leftOut]) expect(text).toContain(quote);
+  for (const { place } of claims) expect(text).toContain(place);
 });
 
 const rests = articles.flatMap(({ claims = [] }) => claims.flatMap((claim) => claim.rests));
@@ -46,51 +62,73 @@ test.each(rests)('$variant against $against is a comparison in $scenario', (rest
 const measured = result([workers, openFileCache]);
 type Claimed = NonNullable<ClaimRest['is']>;
 const rest: ClaimRest = { scenario: 's', variant: openFileCache.name, against: workers.name };
-const withVerdict = (verdict: Comparison['verdict']): Result => {
+/** The comparison with this verdict; the interval is 2 % on both sides of the ratio. */
+const withVerdict = (verdict: Comparison['verdict'], ratio = 1.33): Result => {
   const comparisons = measured.comparisons.map((comparison) => ({
     ...comparison,
     verdict,
+    ratio,
+    ci95: [ratio / 1.02, ratio * 1.02] as [number, number],
     why: 'too few',
   }));
   return { ...measured, comparisons };
 };
 const claimOf = (...says: Partial<ClaimRest>[]) => ({
+  quote: 'its words',
+  place: 'heading',
   text: 't',
   figures: 'f',
   rests: says.map((changes) => ({ ...rest, ...changes })),
 });
 const decideIn = (of: Result, ...says: Partial<ClaimRest>[]) =>
-  decideClaim(claimOf(...says), new Map([['s', of]]));
+  decideClaim(claimOf(...says), {}, new Map([['s', of]]));
 const decided = (verdict: Comparison['verdict'], ...claimed: Claimed[]) =>
   decideIn(withVerdict(verdict), ...claimed.map((is) => ({ is }))).state;
 
-test.each<[Comparison['verdict'], Claimed, string]>([
-  ['faster', 'faster', 'holds here'],
-  ['same', 'faster', 'does not hold here'],
-  ['slower', 'faster', 'opposite here'],
-  ['faster', 'slower', 'opposite here'],
-  ['faster', 'same', 'does not hold here'],
-  ['same', 'same', 'holds here'],
-  ['same', 'not slower', 'holds here'],
-  ['slower', 'not slower', 'opposite here'],
-  ['inconclusive', 'same', 'not decided'],
-  ['none', 'faster', 'not decided'],
-])('measured %s, claimed %s: %s', (verdict, is, state) => {
-  expect(decided(verdict, is)).toBe(state);
+test.each<[Comparison['verdict'], number, Claimed, string]>([
+  ['faster', 1.33, 'faster', 'holds here'],
+  ['same', 1.001, 'faster', 'does not hold here'],
+  ['slower', 0.8, 'faster', 'opposite here'],
+  ['faster', 1.33, 'slower', 'opposite here'],
+  ['inconclusive', 1.01, 'faster', 'not decided'],
+  ['none', 1.33, 'faster', 'not decided'],
+  // Two sides are the same if the interval is within 5 %, whatever else the verdict is.
+  ['same', 1.001, 'same', 'holds here'],
+  ['faster', 1.025, 'same', 'holds here'],
+  ['inconclusive', 1.01, 'same', 'holds here'],
+  ['faster', 1.04, 'same', 'not decided'],
+  ['faster', 1.33, 'same', 'does not hold here'],
+  ['slower', 0.8, 'same', 'does not hold here'],
+  ['same', 1.001, 'not slower', 'holds here'],
+  ['slower', 0.975, 'not slower', 'holds here'],
+  ['inconclusive', 0.95, 'not slower', 'not decided'],
+  ['slower', 0.8, 'not slower', 'opposite here'],
+  ['faster', 1.33, 'not faster', 'opposite here'],
+  ['slower', 0.8, 'not faster', 'holds here'],
+])('measured %s at %s, claimed %s: %s', (verdict, ratio, is, state) => {
+  expect(decideIn(withVerdict(verdict, ratio), { is }).state).toBe(state);
+});
+
+test('a size holds if the interval has it, widened by the resolution of the article', () => {
+  const stateOf = (about: number, resolution?: number) => {
+    const of = resolution === undefined ? {} : { resolution };
+    const results = new Map([['s', withVerdict('faster', 1.33)]]);
+    return decideClaim(claimOf({ is: 'faster', about }), of, results).state;
+  };
+  const offSize = 'holds here, but not the size';
+  expect([1.25, 1.42, 1.2, 1.46].map((about) => stateOf(about))).toEqual([
+    'holds here',
+    'holds here',
+    offSize,
+    offSize,
+  ]);
+  expect([stateOf(1.25, 0.01), stateOf(1.31, 0.01)]).toEqual([offSize, 'holds here']);
 });
 
 test('a claim holds if all of its comparisons agree', () => {
   expect(decided('faster', 'faster', 'not slower')).toBe('holds here');
   expect(decided('faster', 'faster', 'same')).toBe('does not hold here');
   expect(decided('faster', 'slower', 'same')).toBe('opposite here');
-});
-
-test('header bytes per request decide a claim on headers', () => {
-  expect(decideIn(measured, { headersAtMost: 1 })).toEqual({
-    state: 'holds here',
-    seen: 'open-file-cache has 238.00 header bytes per request, workers 238.00: 100 %',
-  });
-  expect(decideIn(measured, { headersAtMost: 0.5 }).state).toBe('does not hold here');
 });
 
 const changed = (name: string, changes: Partial<VariantResult>): Result => ({
@@ -100,50 +138,78 @@ const changed = (name: string, changes: Partial<VariantResult>): Result => ({
   ),
 });
 
-test('a claim on success needs one side without failures, and one with', () => {
+test('header bytes per request decide a claim on headers', () => {
+  const { traffic } = measured.variants[1] as VariantResult;
+  const { bytes, requests } = traffic ?? expect.fail();
+  const withHeaders = (perRequest: number) =>
+    changed(openFileCache.name, {
+      traffic: { ...traffic, requests, bytes: { ...bytes, headers: perRequest * requests } },
+    } as Partial<VariantResult>);
+  const state = (perRequest: number, headersAbout: number) =>
+    decideIn(withHeaders(perRequest), { headersAbout }).state;
+  expect(decideIn(withHeaders(119), { headersAbout: 0.49 })).toEqual({
+    state: 'holds here',
+    seen: 'open-file-cache has 119.00 header bytes per request, workers 238.00: 50 %',
+  });
+  expect(state(119, 1 / 15)).toBe('holds here, but not the size');
+  expect(state(235, 0.5)).toBe('does not hold here');
+  expect(state(300, 0.5)).toBe('opposite here');
+});
+
+test('a claim on reliability compares the shares that succeed', () => {
   const failing = changed(workers.name, { successRatio: 0.15386 });
-  expect(decideIn(measured, { allSucceed: true }).state).toBe('does not hold here');
-  expect(decideIn(failing, { allSucceed: true })).toEqual({
+  const state = (of: Result) => decideIn(of, { moreSucceed: true }).state;
+  expect(state(measured)).toBe('does not hold here');
+  expect(state(changed(openFileCache.name, { successRatio: 0.5 }))).toBe('opposite here');
+  expect(decideIn(failing, { moreSucceed: true })).toEqual({
     state: 'holds here',
     seen: 'open-file-cache 100 %, workers 15.38 % succeeded',
   });
 });
 
+test('what a claim depends on stands before what was seen', () => {
+  const claim = { ...claimOf({ is: 'faster' }), condition: 'with a queue of 1,000 packets' };
+  expect(decideClaim(claim, {}, new Map([['s', measured]])).seen).toMatch(
+    /^with a queue of 1,000 packets: open-file-cache against workers: /,
+  );
+});
+
 test('an undecided claim gives the reason', () => {
   const gone = changed(openFileCache.name, { publishedOnly: 'its protocol is gone' });
   expect(decideIn(gone, { is: 'faster' })).toEqual({
-    state: 'not decided',
-    seen: 'open-file-cache is published only: its protocol is gone',
+    state: 'cannot be run',
+    seen: 'open-file-cache: its protocol is gone',
   });
   expect(decideIn(measured, { is: 'faster', variant: 'other' }).seen).toBe(
     'other is run by its name only: npm run scenario -- s --variants other,workers',
   );
-  expect(decideIn(measured, { packetsAtMost: 1 }).seen).toContain('were not seen');
+  expect(decideIn(measured, { packetsAbout: 1 }).seen).toContain('were not seen');
   expect(decideIn(withVerdict('inconclusive'), { is: 'faster' }).seen).toMatch(
     / inconclusive \(too few\)$/,
   );
   const lacks = ['s: nghttpd is missing'];
   expect(
-    decideClaim(claimOf({ is: 'same', variant: 'other' }), new Map([['s', measured]]), lacks).seen,
+    decideClaim(claimOf({ is: 'same', variant: 'other' }), {}, new Map([['s', measured]]), lacks)
+      .seen,
   ).toBe('other was not run: nghttpd is missing');
   const none = changed(openFileCache.name, { rounds: [] });
   const failed = new Map([['s', none]]);
-  expect(decideClaim(claimOf({ is: 'same' }), failed, ['s: openssl is missing']).seen).toBe(
+  expect(decideClaim(claimOf({ is: 'same' }), {}, failed, ['s: openssl is missing']).seen).toBe(
     'open-file-cache was not measured: openssl is missing',
   );
   const notRun = (...missing: string[]) =>
-    decideClaim(claimOf({ is: 'same' }), new Map(), missing).seen;
+    decideClaim(claimOf({ is: 'same' }), {}, new Map(), missing).seen;
   expect(notRun('s: has no TLS')).toBe('s was not run: has no TLS');
   expect(notRun()).toBe('s was not run');
 });
 
 test('a claim without figures in the article is not compared with them', () => {
   const published = new Map([['s', measured]]);
-  expect(ownFigures(claimOf({ is: 'slower' }), published)).toEqual([
+  expect(ownFigures(claimOf({ is: 'slower' }), {}, published)).toEqual([
     { text: '+12 %', agrees: false },
   ]);
-  expect(ownFigures(claimOf({ is: 'slower', unpublished: true }), published)).toEqual([]);
-  expect(ownFigures(claimOf({ is: 'slower' }), new Map())).toEqual([]);
+  expect(ownFigures(claimOf({ is: 'slower', unpublished: true }), {}, published)).toEqual([]);
+  expect(ownFigures(claimOf({ is: 'slower' }), {}, new Map())).toEqual([]);
 });
 
 /** A result with an article's figures of this scenario. */
@@ -158,7 +224,7 @@ const printed = (scenario: string) => {
 
 test('a claim on latency is compared with the histogram in the article', () => {
   const [, { claims: [, steadier] = [] } = {}] = articles;
-  expect(ownFigures(steadier as Claim, printed('h2o-vs-nginx-h2-rate'))).toEqual([
+  expect(ownFigures(steadier as Claim, {}, printed('h2o-vs-nginx-h2-rate'))).toEqual([
     { text: 'p99 1–2 ms against over 5 ms', agrees: true },
   ]);
 });
@@ -166,11 +232,12 @@ test('a claim on latency is compared with the histogram in the article', () => {
 test('a claim is compared with the figures in the article', () => {
   const results = printed('http1-vs-h2-small-file');
   const [, , , { claims = [] } = {}] = articles;
-  expect(claims.map((claim) => ownFigures(claim, results))).toEqual([
+  expect(claims.map((claim) => ownFigures(claim, {}, results))).toEqual([
     [{ text: '2.83 times', agrees: true }],
     [{ text: '+74 %, not 2 times', agrees: false }],
     [{ text: '1/15.6', agrees: true }],
     [{ text: '1/55.3, not 1/45', agrees: false }],
+    [{ text: '1/3.5, not 1/3', agrees: false }],
     [],
     [],
   ]);
@@ -178,7 +245,7 @@ test('a claim is compared with the figures in the article', () => {
 
 test('a claim without comparisons is refused', () => {
   const article = { id: 'x', title: 't', date: '2017' };
-  const claims = [{ text: 'it is fast', figures: 'f', rests: [rest] }];
+  const claims = [{ ...claimOf(), text: 'it is fast', rests: [rest] }];
   expect(() => defineArticle({ ...article, claims })).toThrow(
     'article x: the claim "it is fast" rests on a comparison that says nothing',
   );
@@ -190,11 +257,10 @@ test('the page shows the claims, both machines and the tables', async () => {
     title: 'A <b> title',
     date: '2017',
     machine: { servers: 'nginx 1.8.0' },
-    claims: [
-      { text: 'it is *faster*', figures: '12 %', rests: [{ ...rest, is: 'faster' as const }] },
-    ],
+    claims: [{ ...claimOf({ is: 'faster' }), text: 'it is *faster*', figures: '12 %' }],
   };
-  const run = { article, results: new Map([['s', measured]]), missing: ['t: has no TLS'] };
+  const noted = { ...measured, warnings: ['quick run with short rounds'] };
+  const run = { article, results: new Map([['s', noted]]), missing: ['t: has no TLS'] };
   const markdown = articleMarkdown(run);
   for (const text of [
     '# A \\<b> title (2017)',
@@ -202,10 +268,14 @@ test('the page shows the claims, both machines and the tables', async () => {
     '| programs | nginx 1.8.0 | ',
     't: has no TLS',
     '| open-file-cache |',
+    ' · 6 rounds, ',
+    'Note: quick run with short rounds',
   ])
     expect(markdown).toContain(text);
   const html = await articlePage(run);
   expect(html).toContain('A &lt;b&gt; title (2017)');
+  for (const text of ['“its words” (heading)', ' · 6 rounds, ', 'Note: quick run'])
+    expect(html).toContain(text);
   expect(html).toContain('<dt>open-file-cache</dt>');
   expect(html).toContain('<span>1.00 here</span>');
 });
@@ -274,7 +344,7 @@ test.each<[string, object, RegExp]>([
   ['a script', { url: 'javascript:alert(1)' }, /url .*has to begin with http:\/\/ or https:\/\/$/],
   [
     'a bell in a claim',
-    { claims: [{ text: 'x\u0007', figures: '', rests: [] }] },
+    { claims: [{ ...claimOf(), text: 'x\u0007' }] },
     /claims\[0\]\.text .*has to be one line/,
   ],
 ])('an article with %s is refused in one line', (_, changes, message) => {
@@ -296,7 +366,7 @@ test('markup in an article appears as text on the page', async () => {
     title: odd,
     author: odd,
     commands: [odd],
-    claims: [{ text: odd, figures: odd, rests }],
+    claims: [{ quote: odd, place: odd, text: odd, figures: odd, rests }],
   });
   const run = {
     article: userArticle,

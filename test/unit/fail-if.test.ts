@@ -33,40 +33,65 @@ test('uses only the rows of the table', () => {
 
 const latency = { p50: null, p90: null, p99: null };
 const p99: Comparison['latency']['p99'] = { ratio: 1.2, ci95: [1.1, 1.3], verdict: 'none' };
-test.each<[string, Partial<Comparison>, number, string[]]>([
-  ['inconclusive', { verdict: 'inconclusive' }, 3, ['']],
-  ['slower', { verdict: 'faster' }, 0, []],
-  ['slower>3%', { ratio: 0.96, ci95: [0.95, 0.969] }, 3, [`: ${pair}: requests/s −4.0 % [−5.0`]],
-  // The whole interval must lie beyond the limit.
-  ['slower>3%', { ratio: 0.96, ci95: [0.95, 0.971] }, 0, [` was not shown: ${pair} is incon`]],
-  ['slower>3%', { ratio: 0.98, ci95: [0.971, 0.99] }, 0, []],
-  ['faster>3%', { ratio: 1.05, ci95: [1.04, 1.06] }, 3, [`: ${pair}: requests/s +5.0 %`]],
-  ['slower>3%', { metric: 'p99', ratio: 1.05, ci95: [1.04, 1.06] }, 3, [`: ${pair}: p99 +5.0 %`]],
-  // This comparison is not judged by requests/s.
+const slowerByCpu: Comparison['cpu'] = { ratio: 1.66, ci95: [1.38, 1.98], verdict: 'slower' };
+const open = 'not shown, as its interval leaves it open';
+test.each<[string, Partial<Comparison>, number, ...string[]]>([
+  ['inconclusive', { verdict: 'inconclusive' }, 3, 'requests/s +33 % [31, 34] inconclusive: true'],
+  ['slower', { verdict: 'faster' }, 0, 'requests/s +33 % [31, 34] faster: false'],
   [
-    'slower, cpu>3%',
-    { verdict: 'inconclusive', cpu: { ratio: 1.66, ci95: [1.38, 1.98], verdict: 'none' } },
-    3,
-    [`: ${pair}: CPU per request +66 % [38, 98]`],
+    'slower',
+    { verdict: 'inconclusive', ratio: 0.96, ci95: [0.9, 1.02] },
+    0,
+    `requests/s −4 % [−10, 2] inconclusive: ${open}`,
   ],
-  ['p99>5%', { latency: { ...latency, p99 } }, 3, [`: ${pair}: p99 +20 % [10, 30]`]],
+  ['slower>3%', { ratio: 0.96, ci95: [0.95, 0.969] }, 3, 'requests/s −4.0 % [−5.0, −3.1]: true'],
+  // The whole interval must lie beyond the limit.
+  ['slower>3%', { ratio: 0.96, ci95: [0.95, 0.971] }, 0, `requests/s −4.0 % [−5.0, −2.9]: ${open}`],
+  ['slower>3%', { ratio: 0.98, ci95: [0.971, 0.99] }, 0, 'requests/s −2.0 % [−2.9, −1.0]: false'],
+  ['faster>3%', { ratio: 1.05, ci95: [1.04, 1.06] }, 3, 'requests/s +5.0 % [4.0, 6.0]: true'],
   [
-    'slower>3%, memory>5%',
+    'slower>3%',
+    { metric: 'p99', ratio: 1.05, ci95: [1.04, 1.06] },
+    3,
+    'p99 +5.0 % [4.0, 6.0]: true',
+  ],
+  // CPU time decides nothing unless it is asked for, and each condition has its line.
+  [
+    'slower>3%',
+    { verdict: 'inconclusive', ratio: 1, ci95: [0.95, 1.05], cpu: { ...slowerByCpu } },
+    0,
+    `requests/s ±0.0 % [−5.0, 5.0]: ${open} (it is slower by CPU per request, which cpu>3% asks for)`,
+  ],
+  [
+    'slower,cpu>3%',
     {
+      verdict: 'inconclusive',
       ratio: 1,
-      ci95: [0.99, 1.01],
-      ofServer: { memory: { ratio: 1.1, ci95: [1.06, 1.14], verdict: 'slower' } },
+      ci95: [0.95, 1.05],
+      cpu: { ...slowerByCpu, verdict: 'none' },
     },
     3,
-    [`: ${pair}: memory +10 % [6, 14]`],
+    `requests/s ±0.0 % [−5.0, 5.0] inconclusive: ${open}`,
+    'CPU per request +66 % [38, 98]: true',
   ],
-  ['startup>10%', { ofServer: { startup: { ratio: 1, ci95: [1, 1.09], verdict: 'same' } } }, 0, []],
-])('%s with %j is %i', (gates, changes, code, message) => {
-  const last = gates.split(', ').at(-1);
-  const answered = answer(having({ verdict: 'slower', ...changes }), gates);
-  expect(answered).toEqual({
+  ['p99>5%', { latency: { ...latency, p99 } }, 3, 'p99 +20 % [10, 30]: true'],
+  [
+    'memory>5%',
+    { ofServer: { memory: { ratio: 1.1, ci95: [1.06, 1.14], verdict: 'slower' } } },
+    3,
+    'memory +10 % [6, 14]: true',
+  ],
+  [
+    'startup>10%',
+    { ofServer: { startup: { ratio: 1, ci95: [1, 1.09], verdict: 'same' } } },
+    0,
+    'start-up ±0.0 % [0.0, 9.0]: false',
+  ],
+])('%s with %j is %i', (gates, changes, code, ...found) => {
+  const names = gates.split(',');
+  expect(answer(having({ verdict: 'slower', ...changes }), gates)).toEqual({
     code,
-    lines: message.map((text) => expect.stringContaining(`--fail-if ${last}${text}`)),
+    lines: found.map((text, index) => `--fail-if ${names[index]}: ${pair}: ${text}`),
   });
 });
 
@@ -75,21 +100,30 @@ test.each<[string, Partial<Comparison>, string]>([
   ['p99>3%', { latency }, 'it has no p99'],
   ['startup>3%', { ofServer: {} }, 'it has no start-up'],
   ['cpu>3%', { verdict: 'none' }, 'it has no verdict, so'],
-  ['slower', { verdict: 'slower', delayNotHeld: ['workers'] }, 'delay was not held with workers'],
-])('%s is undecided with %j', (gates, changes, why) => {
-  const asked = () => answer(having({ verdict: 'same', ...changes }), gates);
-  expect(asked).toThrow(UserError);
-  expect(asked).toThrow(new RegExp(`^--fail-if ${gates} cannot be told of ${pair}: .*${why}`));
+  [
+    'slower',
+    { verdict: 'slower', delayNotHeld: ['workers'] },
+    'its delay was not held with workers',
+  ],
+])('%s cannot be told with %j', (gates, changes, why) => {
+  const lines: string[] = [];
+  const asked = () =>
+    failIfCode(having({ verdict: 'same', ...changes }), readFailIf('--fail-if', gates), (line) =>
+      lines.push(line),
+    );
+  expect(asked).toThrow(new UserError('--fail-if: no condition is true, and one cannot be told'));
+  expect(lines).toEqual([
+    expect.stringMatching(`^--fail-if ${gates}: ${pair}: cannot be told: ${why}`),
+  ]);
 });
 
-test('is met by a single row; otherwise names all undecided rows', () => {
+test('one condition that is true decides, whatever cannot be told', () => {
   const two = (first: Verdict, other: Verdict): Result =>
     with3(having({ verdict: first }, { variant: 'b', verdict: other }), 'b');
   expect(answer(two('none', 'slower'), 'slower').code).toBe(3);
-  expect(answer(two('inconclusive', 'inconclusive'), 'slower')).toEqual({
-    code: 0,
-    lines: [`--fail-if slower was not shown: ${pair}, b against workers are inconclusive`],
-  });
+  const noCpu = having({ verdict: 'slower', ratio: 0.9, ci95: [0.89, 0.91], cpu: null });
+  expect(answer(noCpu, 'cpu>3%,slower>3%').code).toBe(3);
+  expect(answer(two('inconclusive', 'inconclusive'), 'slower').lines).toHaveLength(2);
 });
 
 test('is undecided if too many requests failed', () => {

@@ -30,32 +30,18 @@ test.each([
   ['-c 10 http://example.com/', /leave "http:\/\/example\.com\/" out/],
 ])('wrk: "%s" is refused in one line', refused(wrk));
 
-test('ab is HTTP/1.0, kept alive with -k', () => {
-  expect(ab('-kc10 -n1000')).toMatchObject({
-    protocol: 'http/1.0',
-    connections: 10,
-    threads: 1,
-    keepAlive: true,
-    requests: 1000,
-    timeoutSeconds: 30,
-  });
+test.each([
+  [ab, '-kc10 -n1000', { protocol: 'http/1.0', requests: 1000, timeoutSeconds: 30 }],
+  [weighttp, '-kc10 -n 100000', { protocol: 'http/1.1', requests: 1e5, timeoutSeconds: 600 }],
+])('kept alive with -k: %o %s', (generator, flags, expected) => {
+  const load = generator(flags);
+  expect(load).toMatchObject({ connections: 10, threads: 1, keepAlive: true, ...expected });
 });
 
 test.each([
   ['-t 10 -n 10', /^ab: -n and -t do not go together/],
   ['-n 1 -p .', /^ab -p \.: it is a folder$/],
 ])('ab: "%s" is refused in one line', refused(ab));
-
-test('weighttp command line of the article: HTTP/1.1, kept alive', () => {
-  expect(weighttp('-k -c 100 -n 100000')).toMatchObject({
-    protocol: 'http/1.1',
-    connections: 100,
-    threads: 1,
-    keepAlive: true,
-    requests: 100_000,
-    timeoutSeconds: 600,
-  });
-});
 
 test('weighttp opens a connection per request without -k', () => {
   expect(weighttp('-n10 -t 1')).toMatchObject({ connections: 1, keepAlive: false });

@@ -12,18 +12,6 @@ const compose = (...texts: string[]) =>
   );
 const printed = (text: string) => compose(text).replaceAll('  # base', '');
 
-it('lets a knob replace directives of the same name in the same block', () => {
-  expect(
-    compose(
-      'http { keepalive_requests 100; sendfile on; }',
-      'http { keepalive_requests 5; }',
-      'keepalive_requests 9;',
-    ),
-  ).toBe(
-    'keepalive_requests 9;  # knob2\nhttp {  # base\n    keepalive_requests 5;  # knob1\n    sendfile on;  # base\n}\n',
-  );
-});
-
 it('replaces directives of the same name, merges blocks, adds the rest', () => {
   expect(
     compose(

@@ -41,6 +41,15 @@ it('sets address and threads, and keeps everything else', async () => {
   expect([tls, protocol, workers, workingFolder]).toEqual([false, 'http/1.1', 2, folder]);
 });
 
+it.each([
+  ['mruby.handler: "|env|"', true],
+  ['fastcgi.spawn: php-cgi', true],
+  ['file.dir: /srv', false],
+])('knows whether code answers: %s is %j', async (handler, runsCode) => {
+  const config = await h2o(`listen: 80\nhosts: {"a": {paths: {/: {${handler}}}}}`);
+  expect(config.runsCode).toBe(runsCode);
+});
+
 const first = '/t/access-1.log';
 
 it.each([

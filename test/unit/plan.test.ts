@@ -39,7 +39,6 @@ import {
 import { findScenario } from '../../lib/cli/find-scenario.ts';
 import { address, defineScenario, h2load, vegeta } from '../../lib/scenario/index.ts';
 import type { ConfiguredServer, Scenario, Variant } from '../../lib/scenario/model.ts';
-import type { RunningServer } from '../../lib/servers/index.ts';
 import { second } from '../fixtures/comparison.ts';
 import { continuousEnd, phase } from '../fixtures/phase.ts';
 import { cores, hereAndThere, outcomeOf, planOf as anyPlan, scenarioOf } from '../fixtures/plan.ts';
@@ -254,13 +253,13 @@ test('a warm-up gets longer only for a server at its limit, as far as the engine
       continuous,
       turns: turns && { ...turns, waits },
     });
-    // A config's server is warm at once, unless it has a backend.
-    const running = (...upstreams: { port: number }[]) =>
-      ({ upstreams }) as unknown as RunningServer;
-    const ofConfig = warmAtOnce(load, config.server, running());
+    // A config's server is warm at once, unless it has a backend or code.
+    const plain = { upstreams: [], runsCode: false };
+    const ofConfig = warmAtOnce(load, config.server, plain);
     expect(longerWarmup(ofConfig, [outcome], warmCost)).toBeUndefined();
-    expect(warmAtOnce(load, config.server, running({ port: 1 }))).toBe(load);
-    expect(warmAtOnce(load, command.variant.server, running())).toBe(load);
+    expect(warmAtOnce(load, config.server, { ...plain, upstreams: [{ port: 1 }] })).toBe(load);
+    expect(warmAtOnce(load, config.server, { ...plain, runsCode: true })).toBe(load);
+    expect(warmAtOnce(load, command.variant.server, plain)).toBe(load);
     return longerWarmup(load, [outcome], warmCost)?.seconds;
   };
   // 140 µs each are 0.98 and 0.28 of a core.

@@ -8,7 +8,6 @@ import { readLayers } from '../../servers/config-files.ts';
 import { composeConfig, printConfig, readNginxConfig } from '../../servers/nginx-config.ts';
 import { configsOf, effectNames, effectTable, type EffectRun } from './effect.ts';
 import { readKept } from './kept.ts';
-import { loadgenWith, type GeneratorLoad } from './peers.ts';
 
 /** A request takes 20 µs, and so many times as much with the line as each generator sees it. */
 const run = (number: number, wrk: number, bakeoff: number, ownCore: number): EffectRun => ({
@@ -61,22 +60,6 @@ async function directivesOf(layers: readonly string[]): Promise<Set<string>> {
   const read = await Promise.all(files.map((layer) => readNginxConfig(layer)));
   return new Set(printConfig(composeConfig(read)).split('\n'));
 }
-
-test('the engine sleeps unless it is to spin', () => {
-  const load: GeneratorLoad = {
-    protocol: 'http/1.1',
-    connections: 50,
-    streams: 1,
-    keepAlive: true,
-    seconds: 1,
-  };
-  const sent = (options: { spin?: boolean }) => {
-    const { env } = loadgenWith('ours', options).command('http://127.0.0.1:80/', load);
-    return JSON.parse(env?.['LOAD'] as string) as object;
-  };
-  expect(sent({})).not.toHaveProperty('spin');
-  expect(sent({ spin: true })).toEqual({ ...sent({}), spin: true });
-});
 
 const folder = sharedFolder();
 const fresh = { seed: 1, seal: 'a', runs: [] };

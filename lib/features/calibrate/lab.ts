@@ -14,6 +14,7 @@ import { makePlan, type PlanOptions } from '../../runner/make-plan.ts';
 import { localMachines } from '../../runner/machines.ts';
 import type { Plan, RunContext, Sink } from '../../runner/plan.ts';
 import { runGroup } from '../../runner/round.ts';
+import { settleSink } from '../../runner/build-result.ts';
 import { runRounds, type RunEvents } from '../../runner/run.ts';
 import type { Scenario } from '../../scenario/model.ts';
 import { compileScript } from '../../runner/k6.ts';
@@ -178,7 +179,7 @@ export function wholeRun(
     );
     if (outcome.ended === undefined) await examine(context, outcome, looking);
     if (outcome.ended !== undefined) throw outcome.ended;
-    return outcome.result;
+    return settleSink(context, outcome);
   });
 }
 

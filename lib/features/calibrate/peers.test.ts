@@ -142,11 +142,14 @@ test.each<[string, Partial<GeneratorLoad>, string]>([
 });
 
 test('k6 gets the load as JSON', () => {
-  const sent = (at: string) =>
-    JSON.parse(loadgenWith('bakeoff').command(at, load).env?.['LOAD'] as string) as object;
+  const sent = (at: string, options = {}) => {
+    const { env } = loadgenWith('bakeoff', options).command(at, load);
+    return JSON.parse(env?.['LOAD'] as string) as object;
+  };
   const { seconds: _, ...options } = load;
   const plain = { ...options, url: 'http://127.0.0.1/', duration: '8s' };
   expect(sent('http://127.0.0.1/')).toEqual(plain);
+  expect(sent('http://127.0.0.1/', { spin: true })).toEqual({ ...plain, spin: true });
   expect(sent(url)).toEqual({ ...plain, url, tls: { insecureSkipVerify: true } });
 });
 

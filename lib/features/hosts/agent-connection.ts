@@ -44,6 +44,13 @@ export function keepScript(folder: string, name: string, bytes: number): string 
   return `umask 077
 c="\${XDG_CACHE_HOME:-$HOME/.cache}/bakeoff"
 d="$c/${folder}"
+for at in "$c" "$c/${folder.split('/')[0]}" "$d" "$d/${name}"; do
+  [ -e "$at" ] || [ -L "$at" ] || continue
+  if [ -L "$at" ] || ! [ -O "$at" ] || [ -n "$(find "$at" -prune -perm /022)" ]; then
+    echo "$at there is not yours alone: remove it" >&2
+    exit 94
+  fi
+done
 touch -c "$c/${folder.split('/')[0]}" 2>/dev/null
 if ! [ -f "$d/${name}" ]; then
   trap 'rm -f "$d/$$.tmp"' EXIT

@@ -120,8 +120,9 @@ const calls = {
     const machine = watchMachine(options.cpus, []);
     servers.set(id, { name: spec.name, server, samples: [], machine });
     void server.died.then((how) => say({ died: id, how }));
-    const { name, version, origin, workers, redirections, upstreams, answer } = server;
-    return { id, name, version, origin, workers, redirections, upstreams, answer };
+    const { name, version, origin, workers, redirections, upstreams, runsCode, answer } = server;
+    const about = { name, version, origin, workers, redirections, upstreams, runsCode };
+    return { id, ...about, answer };
   },
   stop: async ({ server: id }: Named) => {
     const hosted = servers.get(id);

@@ -1,7 +1,15 @@
 // The connection to an agent on another host, and what it says.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, readdirSync, readFileSync, utimesSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
 import { createServer } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
@@ -41,11 +49,16 @@ test('a file is cached once; month-old files are removed', async () => {
   // A cached file is used and not sent again.
   expect(await kept('', 'agent-used/lib', 'file', 4)).toBe(0);
   expect(readdirSync(join(cache, 'bakeoff'))).toHaveLength(3);
-  expect(await kept('k666', 'agent-used', 'k6', 4)).toBe(0);
-  expect(readdirSync(join(cache, 'bakeoff')).sort()).toEqual(['agent-used', 'mine']);
-  expect(readFileSync(join(cache, 'bakeoff/agent-used/k6'), 'utf8')).toBe('k666');
-  expect(await kept('k6', 'agent-new', 'k6', 4)).toBe(91);
-  expect(readdirSync(join(cache, 'bakeoff/agent-new'))).toEqual([]);
+  expect(await kept('k666', 'agent-also', 'k6', 4)).toBe(0);
+  expect(readdirSync(join(cache, 'bakeoff')).sort()).toEqual(['agent-also', 'agent-used', 'mine']);
+  expect(readFileSync(join(cache, 'bakeoff/agent-also/k6'), 'utf8')).toBe('k666');
+  expect(await kept('k6', 'agent-fresh', 'k6', 4)).toBe(91);
+  expect(readdirSync(join(cache, 'bakeoff/agent-fresh'))).toEqual([]);
+  // What others may change is not run.
+  chmodSync(join(cache, 'bakeoff/agent-used/lib'), 0o777);
+  expect(await kept('', 'agent-used/lib', 'file', 4)).toBe(94);
+  symlinkSync(join(cache, 'bakeoff/agent-also'), join(cache, 'bakeoff/agent-new'));
+  expect(await kept('text', 'agent-new', 'file', 4)).toBe(94);
 });
 
 test.each(['SIGHUP', 'SIGTERM'])(
@@ -143,7 +156,14 @@ test.each([
 ])('an invalid started server from an agent: %j', async (wrong, problem) => {
   const page = { status: 200, bytes: 1, hash: '', encoding: '', type: '', location: '' };
   const about = { id: 1, name: 'nginx', version: '1', origin: 'http://192.0.2.1:80', workers: 1 };
-  const started = { ...about, redirections: [], upstreams: [], answer: page, ...wrong };
+  const started = {
+    ...about,
+    redirections: [],
+    upstreams: [],
+    runsCode: false,
+    answer: page,
+    ...wrong,
+  };
   const answers = [{ answer: factsAt('192.0.2.1') }, {}, { answer: started }];
   const lines = answers.map((answer, index) => JSON.stringify({ id: index + 1, ...answer }));
   agentThat(lines.map((line) => `cat <<'END'\n${line}\nEND\nread -r asked`).join('\n'));

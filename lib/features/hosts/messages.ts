@@ -117,6 +117,7 @@ export const answerForms = {
     workers: count,
     redirections: texts,
     upstreams: list(v.union([open({ port }), open({ socket: text })])),
+    runsCode: flag,
     answer,
   }),
   stop: nothing,

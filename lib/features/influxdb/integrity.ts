@@ -10,113 +10,64 @@ import { failedWritesIn } from '../../influx/address.ts';
 import { quoteIdentifier, quoteString } from '../../influx/line-protocol.ts';
 import { k6Files } from '../../k6/load-plan.ts';
 import { present } from '../../present.ts';
-import type { PointIntegrity } from '../../result/result.ts';
-import type { RoundIntegrity } from '../../runner/plan.ts';
+import type { Integrity, PointIntegrity } from '../../result/result.ts';
 import { recordedLines, recordedPoints, sampleName, type PointCounts } from './record.ts';
 import { fieldOfEach } from './schema.ts';
 import type { Store } from './store.ts';
 
-interface RoundToCheck {
+/** A side's load in a round. */
+export interface StoredRound {
   variant: string;
   round: number;
   /** The file of k6's `--out json`; undefined if there is none to repair from. */
   recordFile: string | undefined;
   /** k6 has sent nothing itself, so that writing its record is no repair. */
-  unsent?: boolean;
+  unsent: boolean;
+  /** All that k6 made. */
   requests: number;
 }
 
-/**
- * Compares the database's sum of loadgen_requests with the engine's count. If some miss, writes the whole record again, which replaces
- * points. A failing database is no error: `problems` says why. @returns counts (backfilled: missing at first, stored now)
- */
-export async function checkRound(
-  store: Store,
-  run: string,
-  checked: RoundToCheck,
-): Promise<RoundIntegrity> {
-  const { variant, round, recordFile, requests } = checked;
-  const where = `"variant" = ${quoteString(variant)} AND "round" = '${round}'`;
-  const count = async () => requestsOf(await requestsIn(store, run, where), checked);
-  let before: number | null = null;
-  let stored = 0;
-  let failure: string | undefined;
-  try {
-    await store.revive();
-    before = stored = await count();
-    if (recordFile !== undefined && stored < requests) {
-      failure = await failureOf(writeAgain(store, recordFile));
-      stored = await count();
-    }
-  } catch (error) {
-    failure ??= messageOf(error);
-  }
-  return integrityOf(checked, before, stored, failure);
-}
-
-/** @param before requests in the database; null: not counted, for the reason in `failure` */
-function integrityOf(
-  { variant, round, requests, unsent }: RoundToCheck,
-  before: number | null,
-  stored: number,
-  failure: string | undefined,
-): RoundIntegrity {
-  const lost = Math.max(0, requests - stored);
-  const lostAtFirst = Math.max(0, requests - (before ?? 0));
-  const label = `${variant}, round ${round}`;
-  const problems: string[] = [];
-  if (before === null) problems.push(failure as string);
-  else if (lost > 0)
-    problems.push(
-      `InfluxDB lacks ${whole(lost)} of ${whole(requests)} requests of ${label}${failure === undefined ? '' : `: ${failure}`}`,
-    );
-  else if (stored > requests)
-    problems.push(
-      `InfluxDB holds ${whole(stored)} requests of ${label}, more than the ${whole(requests)} that were made; the figures in result.json are right, those in InfluxDB are not`,
-    );
-  const backfilled = unsent === true || before === null ? 0 : lostAtFirst - lost;
-  return { requests, stored, backfilled, lost, problems };
-}
-
-interface StoredRound extends RoundToCheck {
-  integrity: RoundIntegrity;
-}
-
-interface RunIntegrity<R> {
-  /** New counts of rounds. */
-  changed: Map<R, RoundIntegrity>;
-  /** undefined if the record of a round is missing. */
-  points: PointIntegrity | undefined;
+interface RunIntegrity {
+  /** `points` is absent if the record of a round is missing. */
+  integrity: Integrity;
   /** Lines for the user. */
   problems: string[];
 }
 
 /**
- * Counts all of a run's points at its end: the database may have refused or lost some, or been replaced. Writes missing ones again and
- * counts anew. Never throws. @param own lines of bakeoff's points, each once
+ * Counts all points of a run in the database at its end by a few queries, because the database may have refused or lost some, or been
+ * replaced. Writes missing ones again, which replaces what is there, and counts anew. A database that fails is no error: `problems` says
+ * why requests are lost.
+ * @param own lines of bakeoff's own points, each once
  */
-export async function checkRun<R extends StoredRound>(
+export async function checkRun(
   store: Store,
   run: string,
-  rounds: readonly R[],
+  rounds: readonly StoredRound[],
   own: readonly string[],
-): Promise<RunIntegrity<R>> {
-  const problems: string[] = [];
+): Promise<RunIntegrity> {
+  const unread: string[] = [];
   const records = new Map<string, PointCounts>();
   for (const recordFile of new Set(rounds.flatMap((round) => round.recordFile ?? [])))
     try {
       records.set(recordFile, await recordedPoints(recordFile));
     } catch (error) {
-      problems.push(`the record of k6 cannot be read: ${messageOf(error)}`);
+      unread.push(`the record of k6 cannot be read: ${messageOf(error)}`);
     }
-  const { changed, points } = await checkWritten(store, run, rounds, { records, own });
+  const { points, problems, ...requests } = await checkWritten(store, run, rounds, {
+    records,
+    own,
+  });
   const failed = failedWritesOf([...records.keys()]);
   // Generators on other hosts have records of their own, joined here and not counted.
   const isJoined = ([file]: [string, PointCounts]) =>
     existsSync(join(dirname(file), 'generator-1'));
   const isWhole =
     ![...records].some(isJoined) && rounds.every(({ recordFile = '' }) => records.has(recordFile));
-  return { changed, points: isWhole ? { ...points, ...failed } : undefined, problems };
+  return {
+    integrity: { ...requests, ...(isWhole ? { points: { ...points, ...failed } } : {}) },
+    problems: [...new Set([...problems, ...unread])],
+  };
 }
 
 /** What a run wrote to the database. */
@@ -126,21 +77,19 @@ interface WrittenPoints {
   own: readonly string[];
 }
 
-async function checkWritten<R extends StoredRound>(
+async function checkWritten(
   store: Store,
   run: string,
-  rounds: readonly R[],
+  rounds: readonly StoredRound[],
   { records, own }: WrittenPoints,
-): Promise<{ changed: Map<R, RoundIntegrity>; points: PointIntegrity }> {
+) {
   const ownCounts = countsOf(own);
   const written = sumOf([...records.values(), ownCounts]);
   try {
     await store.reopen();
     const hadRequests = await requestsIn(store, run);
     const had = await pointsIn(store, run, written);
-    const lacking = rounds.filter(
-      (round) => requestsOf(hadRequests, round) < round.requests || round.integrity.lost > 0,
-    );
+    const lacking = rounds.filter((round) => requestsOf(hadRequests, round) < round.requests);
     const failures: (string | undefined)[] = [];
     for (const [file, recorded] of records)
       if (lacks(had, recorded) || lacking.some(({ recordFile }) => recordFile === file))
@@ -150,23 +99,53 @@ async function checkWritten<R extends StoredRound>(
     const requests = isSame ? hadRequests : await requestsIn(store, run);
     const now = isSame ? had : await pointsIn(store, run, written);
     const reason = failures.find((failure) => failure !== undefined);
-    const changed = lacking.map((round) => {
-      const counted = [requestsOf(hadRequests, round), requestsOf(requests, round)] as const;
-      return [round, joined(round.integrity, integrityOf(round, ...counted, reason))] as const;
-    });
-    return { changed: new Map(changed), points: pointIntegrity(written, had, now, reason) };
+    return {
+      ...requestIntegrity(rounds, hadRequests, requests),
+      points: pointIntegrity(written, had, now, reason),
+      problems: rounds.flatMap((round) => problemsOf(round, requestsOf(requests, round), reason)),
+    };
   } catch (error) {
     if (!(error instanceof InfluxError)) throw error;
     const { message } = error;
-    const unknown = rounds.map((round) => [round, integrityOf(round, null, 0, message)] as const);
     const none: PointCounts = new Map();
-    return { changed: new Map(unknown), points: pointIntegrity(written, none, none, message) };
+    return {
+      ...requestIntegrity(rounds, none, none),
+      points: pointIntegrity(written, none, none, message),
+      problems: [message],
+    };
   }
 }
 
-/** Stored and now missing counts as lost, lost and now stored as rewritten. */
-function joined(before: RoundIntegrity, now: RoundIntegrity): RoundIntegrity {
-  return { ...now, backfilled: Math.min(now.stored, before.backfilled + now.backfilled) };
+/** @param had what the database had of the rounds @param now what it has */
+function requestIntegrity(rounds: readonly StoredRound[], had: PointCounts, now: PointCounts) {
+  const lostIn = (counts: PointCounts, round: StoredRound) =>
+    Math.max(0, round.requests - requestsOf(counts, round));
+  return {
+    requests: total(rounds, ({ requests }) => requests),
+    stored: total(rounds, (round) => requestsOf(now, round)),
+    backfilled: total(rounds, (round) =>
+      round.unsent ? 0 : lostIn(had, round) - lostIn(now, round),
+    ),
+    lost: total(rounds, (round) => lostIn(now, round)),
+  };
+}
+
+/** @param stored requests of the round in the database @param reason why writing the rest failed */
+function problemsOf(
+  { variant, round, requests }: StoredRound,
+  stored: number,
+  reason: string | undefined,
+): string[] {
+  const label = `${variant}, round ${round}`;
+  if (stored > requests)
+    return [
+      `InfluxDB holds ${whole(stored)} requests of ${label}, more than the ${whole(requests)} that were made; the figures in result.json are right, those in InfluxDB are not`,
+    ];
+  if (stored === requests) return [];
+  const why = reason === undefined ? '' : `: ${reason}`;
+  return [
+    `InfluxDB lacks ${whole(requests - stored)} of ${whole(requests)} requests of ${label}${why}`,
+  ];
 }
 
 function pointIntegrity(
@@ -246,20 +225,18 @@ async function pointsIn(store: Store, run: string, written: PointCounts): Promis
 }
 
 /** Sums loadgen_requests by sampleName. Throws an InfluxError. */
-async function requestsIn(store: Store, run: string, where?: string): Promise<PointCounts> {
-  const sums = await figuresIn(store, run, 'SUM("value"::float) FROM "loadgen_requests"', where);
+async function requestsIn(store: Store, run: string): Promise<PointCounts> {
+  const sums = await figuresIn(store, run, 'SUM("value"::float) FROM "loadgen_requests"');
   return new Map(sums.map(({ name, tags, figure }) => [sampleName(name, tags), figure]));
 }
 
-const requestsOf = (counts: PointCounts, { round, variant }: RoundToCheck): number =>
+const requestsOf = (counts: PointCounts, { round, variant }: StoredRound): number =>
   countOf(counts, sampleName('loadgen_requests', { round: String(round), variant }));
 
-/** A figure per measurement, variant and round. Throws an InfluxError. */
-async function figuresIn(store: Store, run: string, figure: string, where?: string) {
-  const ofRun = `"run" = ${quoteString(run)}`;
-  const condition = where === undefined ? ofRun : `${ofRun} AND ${where}`;
+/** Returns a figure of a run for each measurement, variant and round. Throws an InfluxError. */
+async function figuresIn(store: Store, run: string, figure: string) {
   const series = await store.query(
-    `SELECT ${figure} WHERE ${condition} GROUP BY "variant", "round"`,
+    `SELECT ${figure} WHERE "run" = ${quoteString(run)} GROUP BY "variant", "round"`,
   );
   return series.map(({ name, tags = {}, values }) => {
     return { name, tags, figure: Number(values[0]?.[1]) || 0 };

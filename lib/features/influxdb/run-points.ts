@@ -18,7 +18,7 @@ import {
 } from './points.ts';
 import { programOf } from '../../scenario/variants.ts';
 import { generatorCores } from '../../machine/cores.ts';
-import type { KeptRound, LoadToStore, Plan, PlannedVariant, RunBase } from '../../runner/plan.ts';
+import type { KeptRound, ServerSamples, Plan, PlannedVariant, RunBase } from '../../runner/plan.ts';
 import type { Comparison, Phase, Result, VariantResult } from '../../result/result.ts';
 import { serverFiguresOf } from '../../result/server-metrics.ts';
 import type { Environment } from '../../result/environment.ts';
@@ -27,8 +27,8 @@ import type { ClaimRow, RunPlaces } from './schema.ts';
 import { articleTitle, measuredEnvironment } from '../../report/article.ts';
 import { decideClaim, madeBy, ownFigures } from '../../report/claims.ts';
 
-/** A side's samples under load; none of a server that nobody can look into. */
-export function samplePoints(plan: Plan, { planned, round, samples }: LoadToStore): string[] {
+/** The samples of a side's server under load; none of a server that nobody can look into. */
+export function samplePoints(plan: Plan, { planned, round, samples }: ServerSamples): string[] {
   const { server } = planned.variant;
   if (server.name === 'address' && server.cgroup === undefined) return [];
   // The clock did not step (requireSound).
@@ -143,20 +143,18 @@ export function roundPoints(
  * Decides claims on the result's scenario, as far as they rest on it, but not on variants that --variants left out. `number` is the
  * claim's in the article, from 1.
  */
-export function claimsOfRun(
-  { claims = [] }: Article,
-  result: Result,
-): (ClaimRow & { number: number })[] {
+export function claimsOfRun(article: Article, result: Result): (ClaimRow & { number: number })[] {
   const shown = (name: string) => variantOf(result, name) !== undefined;
   const results = new Map([[result.scenario, result]]);
   const decided = [];
-  for (const [index, { text, figures, ...claim }] of claims.entries()) {
+  for (const [index, { text, figures, ...claim }] of (article.claims ?? []).entries()) {
     const rests = claim.rests.filter(({ scenario }) => scenario === result.scenario);
     if (rests.length === 0 || !rests.every((rest) => shown(rest.variant) && shown(rest.against)))
       continue;
-    const ofRun = { text, figures, rests };
-    const makes = madeBy(ownFigures(ofRun, results));
-    decided.push({ number: index + 1, text, figures, makes, ...decideClaim(ofRun, results) });
+    const ofRun = { ...claim, rests };
+    const makes = madeBy(ownFigures(ofRun, article, results));
+    const decision = decideClaim(ofRun, article, results);
+    decided.push({ number: index + 1, text, figures, makes, ...decision });
   }
   return decided;
 }

@@ -36,13 +36,10 @@ describe.each(serverMetricNames)('%s', (metric) => {
     expect(selected).toEqual(expect.arrayContaining([column, `${metric}_effect`]));
   });
 
-  test('is in the row when another metric decides', () => {
-    const fields = fieldsOf(result(sides));
-    expect(Number(fields[column]) / perUnit).toBeCloseTo(100, 0);
-  });
-
-  test('has an effect of its own when another metric decides', () => {
+  test('is in the row with an effect of its own when another metric decides', () => {
     const fields = fieldsOf(result(sides, {}, { alsoAsked: [metric] }));
+    expect(fields[column]).toBe(fieldsOf(result(sides))[column]);
+    expect(Number(fields[column]) / perUnit).toBeCloseTo(100, 0);
     expect(fields[`${metric}_effect`]).toMatch(/^×2|2 times|100 %/);
     expect(fields['effect']).not.toBe(fields[`${metric}_effect`]);
   });

@@ -1,21 +1,12 @@
 // The database as the sink of a run.
 import { UserError } from '../../errors.ts';
 import { quoteString } from '../../influx/line-protocol.ts';
-import { present } from '../../present.ts';
 import type { Result } from '../../result/result.ts';
-import { totalIntegrity } from '../../runner/build-result.ts';
-import type {
-  KeptRound,
-  LoadToStore,
-  Plan,
-  RoundIntegrity,
-  RunBase,
-  Sink,
-} from '../../runner/plan.ts';
-import { checkRound, checkRun } from './integrity.ts';
+import type { KeptRound, Plan, RunBase, ServerSamples, Sink } from '../../runner/plan.ts';
+import { checkRun, type StoredRound } from './integrity.ts';
 import { benchRound } from './round-points.ts';
 import { benchSentence } from './schema.ts';
-import { foundPoints, resultPoints, roundPoints, samplePoints } from './run-points.ts';
+import { foundPoints, resultPoints, samplePoints } from './run-points.ts';
 import { openStore, type Store, type StoreOptions } from './store.ts';
 
 /** If it does not start, prints that the run begins without, or throws with `mustStart`. @throws UserError, or the signal's reason */
@@ -57,16 +48,9 @@ export class DatabaseSink implements Sink {
     return (await this.#store.revive()) ? this.#store.k6Output() : null;
   }
 
-  async afterLoad(plan: Plan, load: LoadToStore): Promise<RoundIntegrity> {
-    const { planned, round, recordFile, unsent, requests } = load;
-    const { name } = planned.variant;
-    const asked = { variant: name, round, recordFile, unsent, requests };
-    const integrity = await checkRound(this.#store, plan.run, asked);
-    const points = samplePoints(plan, load);
-    if (points.length === 0) return integrity;
-    const problem = await this.#write(plan.run, points);
-    if (problem !== null) integrity.problems.push(problem);
-    return integrity;
+  async afterLoad(plan: Plan, samples: ServerSamples): Promise<string | null> {
+    const points = samplePoints(plan, samples);
+    return points.length === 0 ? null : this.#write(plan.run, points);
   }
 
   after(
@@ -93,24 +77,13 @@ export class DatabaseSink implements Sink {
   async settle(run: RunBase, result: Result, kept: readonly KeptRound[]): Promise<Result> {
     const { run: name } = run.plan;
     const own = [...this.#written.values()];
-    const checked = await checkRun(this.#store, name, storedRounds(kept), own);
-    const { changed, points, problems: ofRecords } = checked;
-    const earlier = new Set([...changed.keys()].flatMap(({ integrity }) => integrity.problems));
-    const ofRounds = [...changed.values()].flatMap((integrity) => integrity.problems);
-    const problems = new Set([...ofRounds, ...ofRecords]);
-    for (const [{ outcome }, integrity] of changed) outcome.integrity = integrity;
-    const settled = {
-      ...result,
-      integrity: { ...totalIntegrity(kept), ...present({ points }) },
-      warnings: [
-        ...new Set([...result.warnings.filter((line) => !earlier.has(line)), ...problems]),
-      ],
-    };
-    if (changed.size === 0) return settled;
-    const rounds = kept.flatMap((round) => roundPoints(run.plan, round, settled));
-    const problem = (await this.#write(name, rounds)) ?? (await this.found(run, settled, kept));
-    if (problem !== null && !problems.has(problem)) settled.warnings.push(problem);
-    return settled;
+    const { integrity, problems } = await checkRun(this.#store, name, storedRounds(kept), own);
+    const warnings = new Set([...result.warnings, ...problems]);
+    // The run's point has the counts.
+    const counted = { ...result, integrity, warnings: [...warnings] };
+    const problem = await this.#write(name, resultPoints(run, counted, kept, true));
+    if (problem !== null) warnings.add(problem);
+    return { ...counted, warnings: [...warnings] };
   }
 
   close(): Promise<void> {
@@ -142,11 +115,10 @@ function identityOf(point: string): string {
   return head + point.slice(point.lastIndexOf(' '));
 }
 
-function storedRounds(kept: readonly KeptRound[]) {
+function storedRounds(kept: readonly KeptRound[]): StoredRound[] {
   return kept.flatMap(({ round, outcomes }) =>
-    [...outcomes].flatMap(([variant, outcome]) => {
-      const { integrity, requests, recordFile } = outcome;
-      return integrity === null ? [] : { variant, round, requests, recordFile, integrity, outcome };
+    [...outcomes].map(([variant, { requests, recordFile, unsent }]) => {
+      return { variant, round, requests, recordFile, unsent };
     }),
   );
 }

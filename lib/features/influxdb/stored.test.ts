@@ -46,13 +46,25 @@ test.each([
     { requests: 5, stored: 5, backfilled: 5, lost: 0 },
     { line: 'Stored 5 of 5 requests in InfluxDB, 5 requests written again' },
   ],
+  [
+    { requests: 10, stored: 15, backfilled: 0, lost: 0, points },
+    {
+      line: 'Stored 15 of 10 requests and 310 of 310 points in InfluxDB, 5 requests too many',
+      lack: 'InfluxDB has 5 requests that this run did not make',
+    },
+  ],
   [null, { line: 'Not stored in InfluxDB (--store none)' }],
 ])(
   'the last line reports how much is stored, and the exit code what is missing: %j',
   (integrity, said) => {
-    expect(storedIn({ integrity })).toEqual(said);
+    expect(storedIn({ integrity, state: 'complete' })).toEqual(said);
   },
 );
+
+test('a run that was ended before its end says so', () => {
+  const { line } = storedIn({ integrity: null, state: 'partial' });
+  expect(line).toBe('Not counted in InfluxDB: the run was ended');
+});
 
 test('the page of a run reports how much is stored', async () => {
   const page = await htmlReport(result([workers, openFileCache]), []);

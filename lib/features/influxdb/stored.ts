@@ -3,8 +3,10 @@ import { counts, whole } from '../../format.ts';
 import type { Stored } from '../../feature.ts';
 import type { PointIntegrity, Result } from '../../result/result.ts';
 
-/** How much of the run is stored. "0 lost" needs a count of all measurements. */
-export function storedIn({ integrity }: Pick<Result, 'integrity'>): Stored {
+/** Says how much of the run the database holds. "0 lost" stands there only if the points of all measurements were counted. */
+export function storedIn({ integrity, state }: Pick<Result, 'integrity' | 'state'>): Stored {
+  if (integrity === null && state === 'partial')
+    return { line: 'Not counted in InfluxDB: the run was ended' };
   if (integrity === null) return { line: 'Not stored in InfluxDB (--store none)' };
   const { requests, stored, backfilled, lost, points } = integrity;
   const parts = [
@@ -13,10 +15,14 @@ export function storedIn({ integrity }: Pick<Result, 'integrity'>): Stored {
   const again = countsText(backfilled, points?.backfilled);
   if (again !== '') parts.push(`${again} written again`);
   const lack = countsText(lost, points?.lost);
+  const more = countsText(stored - requests);
   if (lack !== '') parts.push(`${lack} lost${causeText(points)}`);
+  else if (more !== '') parts.push(`${more} too many`);
   else if (points !== undefined) parts.push('0 lost');
   const line = parts.join(', ');
-  return lack === '' ? { line } : { line, lack: `InfluxDB lacks ${lack}` };
+  if (lack !== '') return { line, lack: `InfluxDB lacks ${lack}` };
+  // Another machine may have begun a run of the same name in the same second.
+  return more === '' ? { line } : { line, lack: `InfluxDB has ${more} that this run did not make` };
 }
 
 type Points = PointIntegrity | undefined;

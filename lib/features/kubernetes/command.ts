@@ -355,7 +355,7 @@ async function measured(
     ...present({ maxTimeSeconds }),
   };
   const { say: tell } = progress;
-  const cluster = await openCluster({ ...place, clusterRun, plan, variants, say: tell });
+  const cluster = await openCluster({ ...place, clusterRun, variants, say: tell });
   let outcome: RunOutcome;
   try {
     const names = serversOf(variants.map(({ variant }) => variant.server));

@@ -12,13 +12,7 @@ import { otherBodiesOf } from '../../runner/bodies.ts';
 import { expectedOf } from '../../runner/k6-plan.ts';
 import { perRequestFigures } from '../../runner/observers/per-request.ts';
 import { RoundFailure } from '../../runner/failures.ts';
-import {
-  type Attempt,
-  type Plan,
-  type PlannedVariant,
-  type Sink,
-  type VariantRound,
-} from '../../runner/plan.ts';
+import type { Attempt, PlannedVariant, VariantRound } from '../../runner/plan.ts';
 import type { ConfiguredServer } from '../../scenario/model.ts';
 import { configOf } from '../../scenario/variants.ts';
 import { workersFor } from '../../servers/index.ts';
@@ -40,8 +34,6 @@ export interface ClusterOptions {
   variants: readonly PlannedVariant[];
   /** The InfluxDB where generators meet and leave their results, as reached from here. */
   influx: Influx;
-  sink: Sink | null;
-  plan: Plan;
   signal: AbortSignal;
   say(line: string): void;
 }
@@ -162,7 +154,7 @@ function partOfCpu(cpuSeconds: number | null, results: readonly LoadResult[], ph
 }
 
 async function outcomeOf(
-  { kubectl, clusterRun, influx, plan, sink }: ClusterOptions,
+  { kubectl, clusterRun, influx }: ClusterOptions,
   planned: PlannedVariant,
   startedServer: StartedPod,
   { plan: loadPlan, round, labels, cpuSeconds }: Loaded,
@@ -211,10 +203,6 @@ async function outcomeOf(
   const isPlain = mix === undefined && load.headers === undefined && load.method === undefined;
   if (isPlain && bodyBytes !== undefined) otherBodiesOf(planned, phases, { bytes: bodyBytes });
   const requests = total(phases, (phase) => phase.requests);
-  const recordFile = undefined;
-  // The generators send their samples themselves.
-  const toStore = { planned, round, requests, samples: [], recordFile, unsent: false };
-  const integrity = (await sink?.afterLoad(plan, toStore)) ?? null;
   return {
     server: {
       name: program,
@@ -226,8 +214,9 @@ async function outcomeOf(
     phases,
     requests,
     notes: [],
-    recordFile,
-    integrity,
+    // The generators send their samples themselves.
+    recordFile: undefined,
+    unsent: false,
   };
 }
 

@@ -9,7 +9,7 @@ import { k6ScriptFlag } from '../../cli/k6-script.ts';
 import { readArguments } from '../../cli/arguments.ts';
 import { loadPlanFor } from '../../runner/k6-plan.ts';
 import { compileScript } from '../../runner/k6.ts';
-import { fewAnswersLines, fewRoundsLines, type PlanOptions } from '../../runner/make-plan.ts';
+import { fewAnswersLines, type PlanOptions } from '../../runner/make-plan.ts';
 import { drawnBy, type Group, type Plan } from '../../runner/plan.ts';
 import { estimatedSeconds } from '../../runner/times.ts';
 import { findScenario } from '../../cli/find-scenario.ts';
@@ -180,19 +180,6 @@ test('a rate lasts until a verdict has its responses, and the estimate with it',
   expect(requestsAt(200, { durationSeconds: 2 })).toBe(400);
   const secondsAt = (rate: number) => estimatedSeconds(planOf(`--rates ${rate}`, { quick: true }));
   expect(secondsAt(100) - secondsAt(500)).toBeCloseTo(4 * 2 * (11 - 2.2), 6);
-});
-
-test('a time limit with fewer rounds than a verdict needs is said before the steps', () => {
-  const linesOf = (maxTimeSeconds: number) =>
-    fewRoundsLines(planOf('--within p99=5ms', { maxTimeSeconds }));
-  const perRound = estimatedSeconds(planOf('--within p99=5ms'), 1);
-  expect(linesOf(4 * perRound + 1)).toEqual([]);
-  expect(linesOf(2 * perRound)).toEqual([
-    expect.stringMatching(
-      /^No verdict is likely within --max-time .*: it takes 4 rounds, about .*: give a --max-time above that\.$/,
-    ),
-  ]);
-  expect(fewRoundsLines(planOf('--within p99=5ms'))).toEqual([]);
 });
 
 test('rates that are too low for a verdict are said before the load, once', () => {

@@ -19,8 +19,6 @@ import { Disturbance } from '../../runner/failures.ts';
 import type { SteppedSide } from '../../runner/plan.ts';
 import type { Phase, RateStep, Result } from '../../result/result.ts';
 import { searchIn, searchWithin, stepIn } from './search.ts';
-import { csvReport } from '../../report/texts.ts';
-import { openFileCache, result, workers } from '../../../test/fixtures/result.ts';
 import type { Within } from '../../scenario/model.ts';
 import { comparisonOf, variant } from '../../../test/fixtures/comparison.ts';
 import { answers, latency, phase } from '../../../test/fixtures/phase.ts';
@@ -396,18 +394,4 @@ test('the progress says of each step whether it kept the limit', () => {
     stepsIn(outcome(step(rate, p99), rate, null), 0, 'a', 1).map(textOf),
   );
   expect(texts).toEqual([['p99 4.00 ms'], ['no, p99 19.00 ms']]);
-});
-
-test('CSV says which rate is the least', () => {
-  const rates = ['workers', 'open-file-cache'].map((variant, index) => {
-    return { variant, rate: 1000, ci95: null, atLeast: index === 0 };
-  });
-  const of = result([workers, openFileCache]);
-  const lines = (some: Result) => {
-    const [titles = '', ...rows] = csvReport(some).trim().split(/\r?\n/);
-    const place = titles.split(',').indexOf('at_least');
-    return rows.map((row) => row.split(',').at(place - titles.split(',').length));
-  };
-  expect(lines({ ...of, search: { within, found: rates, steps: [] } })).toEqual(['true', 'false']);
-  expect(lines(of)).toEqual(['', '']);
 });

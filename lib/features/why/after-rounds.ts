@@ -10,12 +10,12 @@ import { withCoarseWarmup } from '../../runner/warmups.ts';
 import { thisMachine } from '../../setup/machine.ts';
 import { ensureTools } from '../../setup/tools.ts';
 import { lasting, lookAlone } from './look.ts';
-import { heldAgainst } from './held.ts';
+import { heldAgainst, isDenied } from './held.ts';
 import { isAsked, lengthOfLook } from './length.ts';
 
 /** Looks at compared sides, unless flags say no. Takes verdicts back that do not hold. Throws Interrupted. */
 export async function lookAfterRounds(run: EndedRun): Promise<Result | undefined> {
-  const { context, result, flags, examined, tell, say } = run;
+  const { context, result, flags, examined, say } = run;
   const { stepped } = context.plan;
   // Another load in steps than a search has no rate to look at.
   const hasRate = stepped === undefined || result.search !== undefined;
@@ -33,25 +33,37 @@ export async function lookAfterRounds(run: EndedRun): Promise<Result | undefined
   const { sides } = withCoarseWarmup({ sides: lookedAt }, rps);
   if (sides.length === 0) return undefined;
   const asksWhy = stepped === undefined && isAsked(flags);
-  const tookSeconds = (Date.now() - Date.parse(result.startedAt)) / 1000;
   const judged = new Set(
     shown.filter(isJudged).flatMap(({ baseline, variant }) => [baseline, variant]),
   );
-  const { secondsOf, takes } = lengthOfLook(context.plan, {
+  const asked = {
     sides,
     asksWhy,
-    tookSeconds,
-    isJudged: ({ variant }) => judged.has(variant.name),
-  });
+    tookSeconds: elapsedSeconds(result),
+    isJudged: ({ variant }: PlannedVariant) => judged.has(variant.name),
+  };
+  const { secondsOf, takes } = lengthOfLook(context.plan, asked);
   if (!asksWhy && sides.every((side) => secondsOf(side) === 0)) return undefined;
   verdictLines(result).forEach(say);
-  let secondsLeft = total(sides, takes);
   const perf = asksWhy ? await perfOrWhyNot(context.signal) : undefined;
-  const onSide = (name: string) => {
-    tell({ what: 'checking each side alone', seen: name, secondsLeft });
-    secondsLeft -= takes(sides.find(({ variant }) => variant.name === name) as PlannedVariant);
-  };
+  const onSide = telling(run, 'checking each side alone', sides, takes);
   const { alone, why } = await lookAlone(context, { sides, secondsOf, perf, onSide });
+  const loads = lengthOfLook(context.plan, { ...asked, asksWhy: false });
+  const isTooLong =
+    elapsedSeconds(result) + total(sides, loads.takes) > (context.plan.maxTimeSeconds ?? Infinity);
+  if (isDenied({ ...result, alone }) && !isTooLong) {
+    say('The sides alone do not agree with the rounds: each is loaded alone once more.');
+    // Of a machine that gets slower the other side then has the better part.
+    const reversed = sides.toReversed();
+    const second = await lookAlone(context, {
+      sides: reversed,
+      secondsOf,
+      perf: undefined,
+      onSide: telling(run, 'checking each side alone once more', reversed, loads.takes),
+    });
+    alone.again = second.alone.sides;
+    alone.missing.push(...second.alone.missing);
+  }
   const configs = readConfigs(context.folder, result);
   const changedSides = why.sides.map((side) => {
     const changed = changedSettings(result, configs, side.variant);
@@ -63,6 +75,23 @@ export async function lookAfterRounds(run: EndedRun): Promise<Result | undefined
     ...(isChecked ? { alone } : {}),
     ...(asksWhy ? { why: { missing: why.missing, sides: changedSides } } : {}),
   });
+}
+
+const elapsedSeconds = ({ startedAt }: Result): number =>
+  (Date.now() - Date.parse(startedAt)) / 1000;
+
+/** Returns what shows the progress of a look, side by side, with the seconds left. */
+function telling(
+  { tell }: EndedRun,
+  what: string,
+  sides: readonly PlannedVariant[],
+  takes: (side: PlannedVariant) => number,
+): (name: string) => void {
+  let secondsLeft = total(sides, takes);
+  return (name) => {
+    tell({ what, seen: name, secondsLeft });
+    secondsLeft -= takes(sides.find(({ variant }) => variant.name === name) as PlannedVariant);
+  };
 }
 
 /** Whether one of its verdicts says something, which the sides alone may refute. */

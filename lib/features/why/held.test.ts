@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import type { Noise, Phase } from '../../result/result.ts';
 import { answers, phase } from '../../../test/fixtures/phase.ts';
 import { changed, openFileCache, result, rounds, workers } from '../../../test/fixtures/result.ts';
-import { heldAgainst, heldLines } from './held.ts';
+import { heldAgainst, heldLines, isDenied } from './held.ts';
 
 const quiet: Noise = {
   serverStealShare: 0,
@@ -51,6 +51,36 @@ it('requests/s and CPU time that differ alone have no verdict', () => {
     cpu: { verdict: 'none' },
   });
   expect(heldLines(held)).toEqual([]);
+});
+
+it('loads alone that differ are made once more, and both have to differ the same way', () => {
+  const first = [alone(604_000, 15.9), alone(634_200, 11.8)] as const;
+  const agreeing = [alone(570_000, 15.9), alone(752_000, 11.8)] as const;
+  const loads = ([before, after]: readonly [Phase, Phase]) => [
+    { variant: 'workers', phase: before },
+    { variant: 'open-file-cache', phase: after },
+  ];
+  const once = (of: readonly [Phase, Phase]) => ({
+    ...result(sides),
+    alone: { sides: loads(of), missing: [] },
+  });
+  const twice = (...again: [Phase, Phase]) =>
+    heldAgainst({
+      ...result(sides),
+      alone: { sides: loads(first), again: loads(again), missing: [] },
+    });
+  expect(isDenied(once(first))).toBe(true);
+  expect(isDenied(once(agreeing))).toBe(false);
+  const stands = twice(...agreeing);
+  expect(stands.comparisons[0]?.verdict).toBe('faster');
+  expect(heldLines(stands)).toEqual([
+    'Each side alone for 10 s: open-file-cache +32 % (+5 % in a first load), as in the rounds (within 9.0 %).',
+  ]);
+  expect(twice(alone(604_000, 15.9), alone(622_100, 11.8)).comparisons[0]).toMatchObject({
+    verdict: 'none',
+    why: 'each side alone for 10 s gives +5 % and again +3 %, the rounds gave +33 %',
+  });
+  expect(twice(alone(604_000, 15.9), alone(966_400, 11.8)).comparisons[0]?.verdict).toBe('faster');
 });
 
 it('others that take more of the cores than in the rounds explain a difference', () => {

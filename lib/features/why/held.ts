@@ -24,11 +24,30 @@ export function heldAgainst(result: Result): Result {
   };
 }
 
-/** A side at a rate that alone answers another number of requests, as a clause. */
+/** Whether a load alone denies what the rounds say, so that loading the sides once more may show that the machine was at fault. */
+export function isDenied(result: Result): boolean {
+  if (result.variants.some(({ name }) => rateCheckOf(name, result)?.differs === true)) return true;
+  return result.comparisons.some((comparison) => {
+    const { metric, verdict, cpu, latency } = comparison;
+    const beside = { cpu, ...latency };
+    const said: Metric[] = (['cpu', ...latencyMetrics] as const).filter(
+      (name) => (beside[name]?.verdict ?? 'none') !== 'none',
+    );
+    if (verdict !== 'none') said.push(metric);
+    return said.some((name) => {
+      const check = checkOf(comparison, name, result);
+      return check?.differs === true && check.pause === undefined;
+    });
+  });
+}
+
+/** A side at a rate that answers another number of requests alone, as a clause; undefined if it does not, or was not checked. */
 function rateText(name: string, result: Result): string | undefined {
   const check = rateCheckOf(name, result);
   if (check?.differs !== true) return undefined;
-  return `alone for ${secondsText(result)} ${name} answered ${whole(check.alone)} requests/s, in the rounds ${whole(check.inRounds)}`;
+  const { alone, aloneAtFirst, inRounds } = check;
+  const both = [...(aloneAtFirst === undefined ? [] : [aloneAtFirst]), alone];
+  return `alone for ${secondsText(result)} ${name} answered ${enumeration(both.map(whole))} requests/s, in the rounds ${whole(inRounds)}`;
 }
 
 function held(comparison: Comparison, result: Result): Comparison {
@@ -57,10 +76,11 @@ function whyNot(comparison: Comparison, result: Result): string | undefined {
   if (atRate.length > 0) return enumeration(atRate);
   const check = checkOf(comparison, metric, result);
   if (check?.differs !== true) return undefined;
-  const [alone, inRounds] = [check.alone, check.inRounds].map((ratio) =>
-    effectText({ metric, ratio }),
-  );
-  return `each side alone for ${secondsText(result)} gives ${alone}, the rounds gave ${inRounds}${pauseText(check)}`;
+  const text = (ratio: number) => effectText({ metric, ratio });
+  const { alone, aloneAtFirst, inRounds } = check;
+  const gives =
+    aloneAtFirst === undefined ? text(alone) : `${text(aloneAtFirst)} and again ${text(alone)}`;
+  return `each side alone for ${secondsText(result)} gives ${gives}, the rounds gave ${text(inRounds)}${pauseText(check)}`;
 }
 
 function pauseText({ pause }: Check): string {
@@ -83,8 +103,10 @@ export function heldLines(result: Result): string[] {
   const stand = measuredComparisons(result).flatMap(({ metric, verdict, ...pair }) => {
     const check = verdict === 'none' ? undefined : checkOf(pair, metric, result);
     if (check === undefined || check.tolerated >= saysNothing) return [];
-    const { alone: ratio, tolerated } = check;
-    return { text: `${pair.variant} ${effectText({ metric, ratio })}`, tolerated };
+    const { alone, aloneAtFirst, tolerated } = check;
+    const text = (ratio: number) => effectText({ metric, ratio });
+    const atFirst = aloneAtFirst === undefined ? '' : ` (${text(aloneAtFirst)} in a first load)`;
+    return { text: `${pair.variant} ${text(alone)}${atFirst}`, tolerated };
   });
   if (stand.length > 0) {
     const texts = enumeration(stand.map(({ text }) => text));

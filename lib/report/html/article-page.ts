@@ -14,7 +14,7 @@ export function articlePage(run: ArticleRun): Promise<string> {
   const { url } = run.article;
   const source = url === undefined ? nothing : html`<p><a href="${url}">${url}</a></p>`;
   const body = html`<header><h1>${title}</h1>${source}</header>
-${articleHead(run).map((part) => html`<section>${partHtml(part, { wraps: true })}</section>`)}
+${articleHead(run, true).map((part) => html`<section>${partHtml(part, { wraps: true })}</section>`)}
 ${[...run.results.values()].map(
   (result) =>
     html`<section>${partHtml(scenarioPart(result))}${barsHtml(result)}${detailsHtml(result)}</section>`,

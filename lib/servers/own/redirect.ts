@@ -86,6 +86,11 @@ export function isAtHost(address: ConfigAddress, host: string): boolean {
   return 'port' in address && plainHost(address.host) === host;
 }
 
+/** Words of configs whose code answers requests, or whose program does that h2o starts. In a text or a comment they cost a longer warm-up. */
+const codeInConfig =
+  /\b(?:mruby\.handler|fastcgi\.spawn|\w+_by_lua|js_(?:content|set|filter|access|(?:header|body)_filter)|perl)/;
+
+/** A config while its copy is made. */
 export type ConfigCopy = Awaited<ReturnType<typeof beginCopy>>;
 
 /** The most public address of the port `loaded` becomes the place's, all others a free port or socket. */
@@ -161,6 +166,7 @@ export async function beginCopy(
         workers: workers === 'server-cores' ? place.cores : workers,
         redirections: [...new Set([...moved, ...notes])],
         upstreams,
+        runsCode: codeInConfig.test(printed),
       };
     },
   };
