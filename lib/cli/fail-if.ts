@@ -58,9 +58,9 @@ export function readFailIf(flag: string, text: string) {
 }
 
 /**
- * Returns the exit code: 3 if a gate holds for a comparison, whatever is known of the others, else 0.
- * @param say prints a line for each gate and comparison: the figure with its interval, and whether the gate holds
- * @throws UserError if none holds and a comparison has no verdict or lacks the figure, or its link was late, and if too many requests failed
+ * Returns 3 if a gate holds, whatever is known of the others, else 0. @param say prints each gate and comparison: the figure with its
+ * interval, and whether it holds @throws UserError if none holds and a comparison lacks its verdict or figure, or its link was late, and
+ * if too many requests failed
  */
 export function failIfCode(
   result: Result,
@@ -99,7 +99,7 @@ const words: Readonly<Record<State, string>> = {
   unknown: '',
 };
 
-/** Whether a gate holds for a comparison that has its figure; open: its interval or verdict leaves that open. */
+/** `open`: interval or verdict does not tell. */
 function stateOf(gate: Gate, row: Comparison): State {
   if (gate.beyond === undefined) {
     if (verdicts[gate.verdict].includes(row.verdict)) return 'holds';
@@ -110,7 +110,7 @@ function stateOf(gate: Gate, row: Comparison): State {
   return far > gate.beyond ? 'open' : 'fails';
 }
 
-/** Why it cannot be told whether a gate holds; undefined if it can. */
+/** Why it cannot be told whether a gate holds. */
 function whyUnknown(gate: Gate, row: Comparison): string | undefined {
   const { verdict, why, delayNotHeld } = row;
   if (delayNotHeld.length > 0)

@@ -71,7 +71,7 @@ function placeOfScenarios(): string {
   }
 }
 
-/** Throws an Error if Node would take another user's packages for those of code at this place. */
+/** Throws an Error if Node would take another user's packages for code at this place. */
 function requireNoPackages(place: string): void {
   const problem = problemInParents(place);
   if (problem !== undefined)

@@ -41,7 +41,7 @@ const colours: Readonly<Record<ClaimState, Verdict>> = {
   'cannot be run': 'inconclusive',
 };
 
-/** Each claim with the article's figures, the measured figures, and whether the claim holds. @param inItsWords also the exact words */
+/** A row per claim: the article's figures, those measured, and whether it holds. @param inItsWords also the exact words */
 export function claimsTable({ article, results, missing }: ArticleRun, inItsWords = false): Table {
   const rows = (article.claims ?? []).map((claim) => ({
     ...claim,
@@ -100,7 +100,7 @@ export function measuredEnvironment(environment: Environment): [string, string, 
   return [`${environment.cpuModel}; ${places}`, environment.os, environment.kernel];
 }
 
-/** The parts of the page before those of its scenarios. @param inItsWords also the exact words of claims, and of what is no claim here */
+/** The parts before those of scenarios. @param inItsWords also the exact words of claims, and of what is no claim here */
 export function articleHead(run: ArticleRun, inItsWords = false): Part[] {
   const { missing, article } = run;
   const leftOut = inItsWords ? (article.leftOut ?? []) : [];

@@ -33,14 +33,12 @@ const byWeight: readonly ClaimState[] = [
   'holds here',
 ];
 
-/** A smaller difference is none for an article that does not say how exact it is. */
+/** For an article that does not say how exact it is. */
 const usualResolution = 0.05;
 
 /**
- * Decides a claim; all comparisons behind it must agree. A direction is the verdict's. A size holds if the interval has it, widened by the
- * article's resolution; that two sides are the same, if the interval is within it.
- * @param results by scenario
- * @param missing "SCENARIO: why it was not run"
+ * All comparisons behind a claim must agree. A direction is the verdict's. A size holds if the interval, widened by the article's
+ * resolution, has it; sameness, if the interval is within that. @param results by scenario @param missing "SCENARIO: why it was not run"
  */
 export function decideClaim(
   { rests, condition }: Pick<Claim, 'rests' | 'condition'>,
@@ -216,7 +214,7 @@ interface OwnFigures {
   agrees: boolean;
 }
 
-/** Compares a claim with the article's figures; empty if the article has none, or the scenario did not run. */
+/** Compares a claim with the article's figures; empty without any, or if the scenario did not run. */
 export function ownFigures(
   { rests }: Pick<Claim, 'rests'>,
   { resolution = usualResolution }: Pick<Article, 'resolution'>,

@@ -285,7 +285,7 @@ export interface VariantRound extends ServerFigures {
   stepped?: SteppedRound;
   /** All that k6 made. */
   requests: number;
-  /** Warnings about the server's log, its answers, its enclosure and what was not stored. */
+  /** Warnings on the server's log, its answers, its enclosure, and what was not stored. */
   notes: string[];
   /** Last line of the server's log, if requests failed. */
   describeEnd?: string | undefined;
@@ -336,11 +336,11 @@ export interface PlannedSink {
 export interface Sink {
   /** By program. */
   versions: Readonly<Record<string, string>>;
-  /** How k6 sends its samples there, asked before each load; null if they must wait for the check at the end. */
+  /** Asked before each load; null if k6's samples must wait for the check at the end. */
   k6Output(): Promise<SampleOutput | null>;
   /** Stores the samples of a server. */
   afterLoad(plan: Plan, load: ServerSamples): Promise<string | null>;
-  /** Stores the result so far, at the run's begin, after each round that is kept, and at the end. */
+  /** Called at the run's begin, after each kept round, and at the end. */
   after(
     run: RunBase,
     result: Result,
@@ -351,7 +351,7 @@ export interface Sink {
   forget(plan: Plan, round: number): Promise<string | null>;
   /** Stores the findings of features. */
   found(run: RunBase, result: Result, kept: readonly KeptRound[]): Promise<string | null>;
-  /** Counts at the end of a run what is stored of its kept rounds, and writes again what is missing. Returns the result with the counts. */
+  /** Counts what is stored of kept rounds, and writes missing points again. Returns the result with the counts. */
   settle(run: RunBase, result: Result, kept: readonly KeptRound[]): Promise<Result>;
   close(): Promise<void>;
 }

@@ -33,10 +33,7 @@ export function withRoundsWarmups(groups: readonly Group[], seen: Seen, seed: st
   });
 }
 
-/**
- * The load of a server that has started: that of a config without backends and code answers the first requests as fast as later ones, so its
- * warm-up does not go on. Only noise would make it seem to get faster.
- */
+/** A server whose config has no backends and no code is as fast from the first request on: only noise would make its warm-up go on. */
 export function warmAtOnce(
   load: Load,
   spec: ServerSpec,

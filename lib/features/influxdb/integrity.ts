@@ -35,10 +35,8 @@ interface RunIntegrity {
 }
 
 /**
- * Counts all points of a run in the database at its end by a few queries, because the database may have refused or lost some, or been
- * replaced. Writes missing ones again, which replaces what is there, and counts anew. A database that fails is no error: `problems` says
- * why requests are lost.
- * @param own lines of bakeoff's own points, each once
+ * Counts all of a run's points at its end: the database may have refused or lost some, or been replaced. Writes missing ones again, which
+ * replaces points, and counts anew. A failing database is no error: `problems` says why. @param own lines of bakeoff's points, each once
  */
 export async function checkRun(
   store: Store,
@@ -116,7 +114,7 @@ async function checkWritten(
   }
 }
 
-/** @param had what the database had of the rounds @param now what it has */
+/** @param had by the database, of the rounds @param now what it has */
 function requestIntegrity(rounds: readonly StoredRound[], had: PointCounts, now: PointCounts) {
   const lostIn = (counts: PointCounts, round: StoredRound) =>
     Math.max(0, round.requests - requestsOf(counts, round));
@@ -130,7 +128,7 @@ function requestIntegrity(rounds: readonly StoredRound[], had: PointCounts, now:
   };
 }
 
-/** @param stored requests of the round in the database @param reason why writing the rest failed */
+/** @param stored of the round @param reason why writing the rest failed */
 function problemsOf(
   { variant, round, requests }: StoredRound,
   stored: number,
@@ -233,7 +231,7 @@ async function requestsIn(store: Store, run: string): Promise<PointCounts> {
 const requestsOf = (counts: PointCounts, { round, variant }: StoredRound): number =>
   countOf(counts, sampleName('loadgen_requests', { round: String(round), variant }));
 
-/** Returns a figure of a run for each measurement, variant and round. Throws an InfluxError. */
+/** A figure per measurement, variant and round. Throws an InfluxError. */
 async function figuresIn(store: Store, run: string, figure: string) {
   const series = await store.query(
     `SELECT ${figure} WHERE "run" = ${quoteString(run)} GROUP BY "variant", "round"`,

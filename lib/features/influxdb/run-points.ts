@@ -27,7 +27,7 @@ import type { ClaimRow, RunPlaces } from './schema.ts';
 import { articleTitle, measuredEnvironment } from '../../report/article.ts';
 import { decideClaim, madeBy, ownFigures } from '../../report/claims.ts';
 
-/** The samples of a side's server under load; none of a server that nobody can look into. */
+/** A side's samples under load; none of a server that nobody can look into. */
 export function samplePoints(plan: Plan, { planned, round, samples }: ServerSamples): string[] {
   const { server } = planned.variant;
   if (server.name === 'address' && server.cgroup === undefined) return [];

@@ -24,7 +24,7 @@ export function heldAgainst(result: Result): Result {
   };
 }
 
-/** Whether a load alone denies what the rounds say, so that loading the sides once more may show that the machine was at fault. */
+/** A load alone denies what the rounds say: once more, the sides may show that the machine was at fault. */
 export function isDenied(result: Result): boolean {
   if (result.variants.some(({ name }) => rateCheckOf(name, result)?.differs === true)) return true;
   return result.comparisons.some((comparison) => {
@@ -41,7 +41,7 @@ export function isDenied(result: Result): boolean {
   });
 }
 
-/** A side at a rate that answers another number of requests alone, as a clause; undefined if it does not, or was not checked. */
+/** A side at a rate that alone answers another number of requests, as a clause. */
 function rateText(name: string, result: Result): string | undefined {
   const check = rateCheckOf(name, result);
   if (check?.differs !== true) return undefined;
@@ -69,7 +69,7 @@ function held(comparison: Comparison, result: Result): Comparison {
 const fails = (comparison: Comparison, metric: Metric, result: Result): boolean =>
   checkOf(comparison, metric, result)?.differs === true;
 
-/** Why a verdict does not hold, as a clause; undefined if it does, or was not checked. */
+/** Why a verdict does not hold, as a clause. */
 function whyNot(comparison: Comparison, result: Result): string | undefined {
   const { metric, variant, baseline } = comparison;
   const atRate = [baseline, variant].flatMap((name) => rateText(name, result) ?? []);

@@ -86,7 +86,7 @@ export function isAtHost(address: ConfigAddress, host: string): boolean {
   return 'port' in address && plainHost(address.host) === host;
 }
 
-/** Words of configs whose code answers requests, or whose program does that h2o starts. In a text or a comment they cost a longer warm-up. */
+/** Code in a config that answers requests, or a program that h2o starts. In a text or a comment such words cost a longer warm-up. */
 const codeInConfig =
   /\b(?:mruby\.handler|fastcgi\.spawn|\w+_by_lua|js_(?:content|set|filter|access|(?:header|body)_filter)|perl)/;
 
