@@ -19,7 +19,7 @@ import {
   sideWithOtherBodies,
   sideWithSeveralBodies,
 } from './bodies.ts';
-import type { Disagreement, Judgement, Obstacle } from './judgement.ts';
+import { disagreementOf, type Disagreement, type Judgement, type Obstacle } from './judgement.ts';
 import {
   isServerAtLimit,
   limitOf,
@@ -36,7 +36,6 @@ import { dependenceOf, falseHolds, outliersOf, roundsToDecide, swayingRound } fr
 import {
   halfWidth,
   logRatios,
-  mean,
   meanInterval,
   minimumRounds,
   ratioInterval,
@@ -263,39 +262,6 @@ export function uncompared(
     roundsNeeded: null,
     disagreement: null,
     delayNotHeld: [],
-  };
-}
-
-/** Less is noise: a server at its limit uses 90 to 100 %. */
-const leastDisagreement = Math.log(1.05);
-
-/**
- * null if both say better, or both worse. @param rps ln(variant / baseline) per round @param cpu the same of CPU per request; their sum is
- * CPU use
- */
-function disagreementOf(
-  { baseline, variant }: Pair,
-  rps: readonly number[],
-  cpu: readonly number[],
-  alpha: number,
-  sameWithin: number,
-): Disagreement | null {
-  const [gain, saved] = [mean(rps), -mean(cpu)];
-  const isBeyond = Math.min(Math.abs(gain), Math.abs(saved)) > Math.log1p(sameWithin);
-  if (isBeyond && gain > 0 === saved > 0) return null;
-  const { middle, half } = meanInterval(
-    cpu.map((log, round) => log + (rps[round] as number)),
-    alpha,
-  );
-  if (Math.abs(middle) <= Math.max(half, leastDisagreement)) return null;
-  const [less, more] = middle < 0 ? [variant, baseline] : [baseline, variant];
-  // Shares are of the time left: if they differ less, the rest was taken.
-  const idle = Math.log((more.serverShare as number) / (less.serverShare as number));
-  return {
-    less: less.name,
-    more: more.name,
-    share: 1 - Math.exp(-Math.abs(middle)),
-    isTaken: idle < Math.abs(middle) / 2,
   };
 }
 

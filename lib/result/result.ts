@@ -350,6 +350,7 @@ const integrity = open({
 });
 export type Integrity = v.InferOutput<typeof integrity>;
 
+const loadedAlone = list(open({ variant: name, phase }));
 export const resultForm = open({
   schema: v.literal(schema),
   run: runName,
@@ -389,18 +390,8 @@ export const resultForm = open({
   kernelSettings: list(kernelSetting),
   /** null with `--store none`. */
   integrity: orNull(integrity),
-  /**
-   * Sides that were loaded alone after the rounds; absent if none was. `again`: all of them once more, as the first loads did not agree
-   * with the rounds. `missing`: why others were not, a line each.
-   */
-  alone: optional(
-    open({
-      sides: list(open({ variant: name, phase })),
-      again: optional(list(open({ variant: name, phase }))),
-      missing: texts,
-    }),
-  ),
-  /** Absent if it was not asked for. */
+  /** Loaded alone after the rounds. `again`: once more, as the first loads did not agree with the rounds. `missing`: why others were not. */
+  alone: optional(open({ sides: loadedAlone, again: optional(loadedAlone), missing: texts })),
   why: optional(why),
   warnings: texts,
   footnotes: texts,
