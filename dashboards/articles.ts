@@ -67,7 +67,8 @@ const claims = tablePanel({
     {
       name: 'state',
       title: 'so it',
-      width: 200,
+      width: 150,
+      wrapped: true,
       coloured: true,
       mappings: [colours(stateColours)],
     },
