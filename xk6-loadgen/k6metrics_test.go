@@ -1,7 +1,6 @@
 package loadgen
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"maps"
@@ -105,27 +104,6 @@ func TestTheMeanHoldsWhereTheLastSecondHasATailAndFewerRequests(t *testing.T) {
 	}
 }
 
-func TestASecondWithFewRequestsWeighsLittle(t *testing.T) {
-	var draw timeDraw
-	fast, slow := distributionOf(slices.Repeat([]float64{1}, 100_000)), distributionOf(slices.Repeat([]float64{900}, 100))
-	count := 0
-	for second := range 40 {
-		drawn := draw.draw(fast)
-		if second%2 == 1 {
-			drawn = draw.draw(slow)
-		}
-		for _, v := range drawn {
-			if v == 900 {
-				count++
-			}
-		}
-	}
-	// 2,000 of 4,002,000 requests are slow: one or two of 4,000 samples.
-	if count > 4 {
-		t.Errorf("%d samples of slow seconds", count)
-	}
-}
-
 func TestTheRateOfFailedRequestsIsTheMeanOfItsSamples(t *testing.T) {
 	for _, share := range []float64{0, 0.0004, 0.003, 0.25, 0.999, 1} {
 		var draw failureDraw
@@ -146,7 +124,7 @@ func TestTheRateOfFailedRequestsIsTheMeanOfItsSamples(t *testing.T) {
 func TestManyShortLoadsHaveTheRateOfFailedRequestsTogether(t *testing.T) {
 	url := page(t)
 	code := `for (let i = 0; i < 100; i++) loadgen.run({ url: '` + url + `/', connections: 1, requests: 400, mix: '{"target":"/","weight":399}\n{"target":"/missing"}' })`
-	_, samples, err := script(t, context.Background(), code)
+	_, samples, err := script(t, t.Context(), code)
 	must(t, err)
 	got := k6Sums(samples)
 	// 25 ones are expected among 10,000 samples, with a standard deviation of less than 5. A load that a busy machine holds up for a second has
@@ -180,7 +158,7 @@ func TestK6sOwnCountsAreThoseOfTheResult(t *testing.T) {
 		io.WriteString(w, "x")
 	}))
 	defer server.Close()
-	value, samples, err := scriptWith(t, context.Background(), withTags, `loadgen.run({
+	value, samples, err := scriptWith(t, t.Context(), withTags, `loadgen.run({
 		url: '`+server.URL+`/', connections: 4, requests: 4000, method: 'POST', tags: { name: 'mine' } })`)
 	must(t, err)
 	got, bytes := k6Sums(samples), value.Export().(map[string]any)["bytes"].(map[string]any)
@@ -204,7 +182,7 @@ func TestK6sOwnCountsAreThoseOfTheResult(t *testing.T) {
 
 func TestK6sOwnMetricsCanBeLeftOut(t *testing.T) {
 	for _, code := range []string{`loadgen.run({ url: '%s/', requests: 9, k6Metrics: false })`, `loadgen.alternate({ k6Metrics: false, sides: [{ url: '%s/', requests: 9 }] })`} {
-		_, samples, err := script(t, context.Background(), fmt.Sprintf(code, page(t)))
+		_, samples, err := script(t, t.Context(), fmt.Sprintf(code, page(t)))
 		must(t, err)
 		if sum(samples, "loadgen_requests", nil) != 9 || sum(samples, "http_reqs", nil) != 0 {
 			t.Errorf("%s: %v", code, slices.Sorted(maps.Keys(k6Sums(samples))))
@@ -215,7 +193,7 @@ func TestK6sOwnMetricsCanBeLeftOut(t *testing.T) {
 func TestTheTwoPartsOfAConnect(t *testing.T) {
 	secure := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	defer secure.Close()
-	value, samples, err := script(t, context.Background(), `loadgen.run({
+	value, samples, err := script(t, t.Context(), `loadgen.run({
 		url: '`+secure.URL+`/', requests: 30, keepAlive: false, tls: { insecureSkipVerify: true } })`)
 	must(t, err)
 	got, mean := k6Sums(samples), value.Export().(map[string]any)["connectMs"].(map[string]any)["mean"].(float64)
@@ -226,13 +204,12 @@ func TestTheTwoPartsOfAConnect(t *testing.T) {
 	if math.Abs((tcp+tls)/mean-1) > 0.01 || tls < tcp {
 		t.Errorf("TCP %v ms and TLS %v ms, together %v ms", tcp, tls, mean)
 	}
-	_, samples, _ = script(t, context.Background(), `loadgen.run({ url: '`+page(t)+`/', requests: 3, keepAlive: false })`)
+	_, samples, _ = script(t, t.Context(), `loadgen.run({ url: '`+page(t)+`/', requests: 3, keepAlive: false })`)
 	if got := k6Sums(samples); got["http_req_connecting samples"] != 3 || got["http_req_tls_handshaking samples"] != 0 {
 		t.Errorf("without TLS: %v", got)
 	}
 }
 
-// serveWithoutAllocations answers each read on a connection; returns the URL.
 func serveWithoutAllocations(t testing.TB) string {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
@@ -268,7 +245,7 @@ func TestARequestAllocatesNothing(t *testing.T) {
 		before, after := runtime.MemStats{}, runtime.MemStats{}
 		runtime.ReadMemStats(&before)
 		begin := time.Now()
-		bars, samples, err := script(t, context.Background(), fmt.Sprintf(`loadgen.run({ url: '%s', connections: 10, requests: %d }).latencyMs.histogram.length`, url, requests))
+		bars, samples, err := script(t, t.Context(), fmt.Sprintf(`loadgen.run({ url: '%s', connections: 10, requests: %d }).latencyMs.histogram.length`, url, requests))
 		runtime.ReadMemStats(&after)
 		must(t, err)
 		seconds := time.Since(begin).Seconds()

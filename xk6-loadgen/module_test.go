@@ -22,13 +22,11 @@ import (
 	"go.k6.io/k6/v2/metrics"
 )
 
-// script runs code in a VU in which `loadgen` is the module, and returns its value and all samples.
 func script(t *testing.T, ctx context.Context, code string) (sobek.Value, []metrics.Sample, error) {
 	t.Helper()
 	return scriptWith(t, ctx, lib.Options{}, code)
 }
 
-// scriptWith is script in a k6 with these options.
 func scriptWith(t *testing.T, ctx context.Context, options lib.Options, code string) (sobek.Value, []metrics.Sample, error) {
 	t.Helper()
 	runtime := modulestest.NewRuntime(t)
@@ -83,13 +81,13 @@ func page(t *testing.T) string {
 
 func TestRunReturnsWhatItSampled(t *testing.T) {
 	url := page(t)
-	value, samples, err := script(t, context.Background(), `loadgen.run({
+	value, samples, err := script(t, t.Context(), `loadgen.run({
 		url: '`+url+`?a#b', mix: '{"target":"/"}\n{"target":"/missing","weight":3,"status":404}\n', protocol: 'http/1.1', connections: 5, streams: 1, requests: 1e3, threads: 2,
 		keepAlive: true, timeout: '5s', method: 'POST', headers: { 'X-A': 7 }, body: 'hi', tags: { round: 2 },
 	})`)
 	must(t, err)
 	result := value.Export().(map[string]any)
-	if result["requests"] != int64(1000) || result["inFlight"] != int64(0) {
+	if result["requests"] != int64(1000) || result["inFlight"] != int64(0) || result["hung"] != int64(0) || result["longestGapMs"].(float64) <= 0 {
 		t.Errorf("%v", result)
 	}
 	responses := result["responses"].(map[string]any)
@@ -108,32 +106,28 @@ func TestRunReturnsWhatItSampled(t *testing.T) {
 		}
 	}
 	all := map[string]string{"scenario": "a test", "round": "2", "instance": "3-1"}
-	if got := sum(samples, "loadgen_requests", all); got != 1000 {
-		t.Errorf("%v requests in samples", got)
+	for _, s := range []struct {
+		metric string
+		tags   map[string]string
+		want   any
+	}{
+		{"loadgen_requests", all, 1000.0},
+		{"loadgen_responses", map[string]string{"class": "4xx"}, float64(responses["4xx"].(int64))},
+		{"loadgen_latency_bucket", nil, 1000.0},
+		{"loadgen_bytes", map[string]string{"part": "body"}, 6000.0},
+		{"loadgen_latency_ms", map[string]string{"stat": "p99", "scope": "run"}, result["latencyMs"].(map[string]any)["p99"]},
+		{"loadgen_success_ratio", nil, 1.0},
+		{"loadgen_rps", nil, result["rps"]},
+	} {
+		if got := sum(samples, s.metric, s.tags); got != s.want {
+			t.Errorf("%s: %v in samples, want %v", s.metric, got, s.want)
+		}
 	}
-	if got := sum(samples, "loadgen_responses", map[string]string{"class": "4xx"}); got != float64(responses["4xx"].(int64)) {
-		t.Errorf("%v 4xx in samples", got)
-	}
-	if got := sum(samples, "loadgen_latency_bucket", nil); got != 1000 {
-		t.Errorf("%v responses in latency buckets", got)
-	}
-	if got := sum(samples, "loadgen_bytes", map[string]string{"part": "body"}); got != 6000 {
-		t.Errorf("%v body bytes in samples", got)
-	}
-	if got, want := sum(samples, "loadgen_latency_ms", map[string]string{"stat": "p99", "scope": "run"}), result["latencyMs"].(map[string]any)["p99"]; got != want {
-		t.Errorf("p99 of the run is %v in samples, %v in the result", got, want)
+	if got := sum(samples, "loadgen_seconds", all); math.Abs(got-result["seconds"].(float64)) > 1e-9 || result["unexpected"] != int64(0) {
+		t.Errorf("%v seconds in samples, %v in the result, %v unexpected", got, result["seconds"], result["unexpected"])
 	}
 	if pages := result["pages"].([]any); len(pages) != 2 || pages[0].(map[string]any)["page"] != "POST /missing" || pages[0].(map[string]any)["responses"] != responses["4xx"] {
 		t.Errorf("pages %v", pages)
-	}
-	if got := sum(samples, "loadgen_success_ratio", nil); got != 1 || result["unexpected"] != int64(0) {
-		t.Errorf("success ratio %v", got)
-	}
-	if got := sum(samples, "loadgen_rps", nil); got != result["rps"] {
-		t.Errorf("rps %v in samples, %v in the result", got, result["rps"])
-	}
-	if got := sum(samples, "loadgen_seconds", all); math.Abs(got-result["seconds"].(float64)) > 1e-9 {
-		t.Errorf("%v seconds in samples, %v in the result", got, result["seconds"])
 	}
 	window := result["monotonicMs"].([]float64)
 	if len(window) != 2 || math.Abs(window[1]-window[0]-1e3*result["seconds"].(float64)) > 1e-3 {
@@ -141,34 +135,8 @@ func TestRunReturnsWhatItSampled(t *testing.T) {
 	}
 }
 
-func TestHungRequestsAreNoSuccess(t *testing.T) {
-	// One connection of ten is never answered, the next one is reset.
-	var asked atomic.Int64
-	done := make(chan struct{})
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		switch asked.Add(1) {
-		case 1:
-			<-done
-		case 2:
-			panic(http.ErrAbortHandler)
-		}
-	}))
-	defer server.Close()
-	defer close(done)
-	value, samples, err := script(t, context.Background(), `loadgen.run({ url: '`+server.URL+`/', connections: 10, duration: '1300ms' })`)
-	must(t, err)
-	result := value.Export().(map[string]any)
-	responses := result["responses"].(map[string]any)["2xx"].(int64)
-	if result["hung"] != int64(1) || result["requests"] != responses+1 || result["longestGapMs"].(float64) <= 0 {
-		t.Errorf("hung %v, requests %v, responses %v, longest gap %v ms", result["hung"], result["requests"], responses, result["longestGapMs"])
-	}
-	if got, want := sum(samples, "loadgen_success_ratio", nil), float64(responses)/float64(responses+2); got != want {
-		t.Errorf("success ratio %v, want %v", got, want)
-	}
-}
-
 func TestErrorsAreCountedByTheirCauses(t *testing.T) {
-	value, _, err := script(t, context.Background(), `loadgen.run({ url: 'http://127.0.0.1:9/', requests: 3 })`)
+	value, _, err := script(t, t.Context(), `loadgen.run({ url: 'http://127.0.0.1:9/', requests: 3 })`)
 	must(t, err)
 	result := value.Export().(map[string]any)
 	want := map[string]any{
@@ -180,7 +148,7 @@ func TestErrorsAreCountedByTheirCauses(t *testing.T) {
 }
 
 func TestSeriesNeverShareAPoint(t *testing.T) {
-	_, samples, err := script(t, context.Background(), `
+	_, samples, err := script(t, t.Context(), `
 		const o = { url: '`+page(t)+`/', connections: 3, duration: '1600ms' };
 		loadgen.run(o); loadgen.run(o);`)
 	must(t, err)
@@ -198,7 +166,7 @@ func TestSeriesNeverShareAPoint(t *testing.T) {
 }
 
 func TestAStoppedVUStillSendsItsSamples(t *testing.T) {
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(t.Context())
 	var requests atomic.Int64
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if requests.Add(1) == 100 {
@@ -215,50 +183,45 @@ func TestAStoppedVUStillSendsItsSamples(t *testing.T) {
 }
 
 func TestWrongOptionsAreNamed(t *testing.T) {
-	for code, want := range map[string]string{
-		`loadgen.run()`:                                                         "give an object with options",
-		`loadgen.run('http://127.0.0.1/')`:                                      "the options must be an object",
-		`loadgen.run({ requests: 1 })`:                                          "url: give the address",
-		`loadgen.run({ mix: 1, requests: 1 })`:                                  "mix: must be a list of requests, or a text with one in JSON on each line, got 1",
-		`loadgen.run({ mix: ['/'], requests: 1 })`:                              "mix: 0 must be an object, got '/'",
-		`loadgen.run({ mix: [{ target: '/' }, { targt: '/' }] })`:               `mix: request 2: json: unknown field "targt"`,
-		`loadgen.run({ mix: '{"target":"/","headers":{"a":1}}' })`:              `mix: request 1: headers: a: json: cannot unmarshal number`,
-		`loadgen.run({ mix: '\n' })`:                                            "mix: is empty",
-		`loadgen.run({ connections: '100' })`:                                   "connections: must be a whole number of at least 1, got '100'",
-		`loadgen.run({ connections: 5n })`:                                      "connections: must be a whole number of at least 1, got 5n",
-		`loadgen.run({ tls: [] })`:                                              "tls: must be an object, got a list",
-		`loadgen.run({ url: 7 })`:                                               "url: must be a string, got 7",
-		`loadgen.run({ conections: 7 })`:                                        `there is no option "conections"; there are: url, mix, protocol`,
-		`loadgen.run({ conections: null })`:                                     `there is no option "conections"`,
-		`loadgen.run({ connections: 1.5 })`:                                     "connections: must be a whole number of at least 1, got 1.5",
-		`loadgen.run({ requests: -1 })`:                                         "requests: must be a whole number",
-		`loadgen.run({ duration: 10 })`:                                         "duration: must be a time with a unit, as in '10s' or '500ms', got 10",
-		`loadgen.run({ duration: '10' })`:                                       "duration: must be a time with a unit",
-		`loadgen.run({ timeout: '-1s' })`:                                       "timeout: must be a time",
-		`loadgen.run({ keepAlive: 'yes' })`:                                     "keepAlive: must be true or false, got 'yes'",
-		`loadgen.run({ headers: ['a'] })`:                                       "headers: must be an object",
-		`loadgen.run({ headers: { a: {} } })`:                                   "headers: a must be a string",
-		`loadgen.run({ tags: { scope: 'run' } })`:                               "tags: scope is set by the module or k6",
-		`loadgen.run({ protocol: 'spdy', url: 'http://x/', requests: 1 })`:      `protocol: "spdy" is not supported`,
-		`loadgen.run({ rate: '10' })`:                                           "rate: must be a number of requests/s",
-		`loadgen.run({ rate: 0 })`:                                              "rate: must be a number of requests/s greater than 0, got 0",
-		`loadgen.run({ buckets: ['1'] })`:                                       "buckets: must be a time with a unit",
-		`loadgen.run({ netns: '' })`:                                            "netns: is empty",
-		`loadgen.run({ window: 65535 })`:                                        "window: must be an object, got 65535",
-		`loadgen.run({ window: { stream: 0 } })`:                                "window: stream: must be a whole number of at least 1, got 0",
-		`loadgen.run({ url: 'http://x/', requests: 1, window: { stream: 9 } })`: "window: HTTP/1 has no receive windows; leave window out",
-		`loadgen.run({ url: 'http://x/', requests: 1, protocol: 'h2c', window: { stream: 2147483648 } })`:     "window: must be 1 to 2147483647 bytes, got 2147483648",
-		`loadgen.run({ url: 'https://x/', requests: 1, protocol: 'h3', window: { connection: 2147483648 } })`: "window: must be 1 to 2147483647 bytes, got 2147483648",
-		`loadgen.run({ url: 'http://x/', requests: 1, protocol: 'h2c', window: { connection: 65534 } })`:      "window: connection must be at least 65535, with which every connection",
-		`loadgen.run({ tls: { verify: false } })`:                                                             `tls: there is no option "verify"; there are: insecureSkipVerify`,
-		`loadgen.run({ tls: { ciphers: 'a' } })`:                                                              "tls: ciphers: must be a list",
+	for _, test := range [][2]string{
+		{``, "give an object with options"},
+		{`'http://127.0.0.1/'`, "the options must be an object"},
+		{`{ mix: 1, requests: 1 }`, "mix: must be a list of requests, or a text with one in JSON on each line, got 1"},
+		{`{ mix: ['/'], requests: 1 }`, "mix: 0 must be an object, got '/'"},
+		{`{ mix: [{ target: '/' }, { targt: '/' }] }`, `mix: request 2: json: unknown field "targt"`},
+		{`{ mix: '{"target":"/","headers":{"a":1}}' }`, `mix: request 1: headers: a: json: cannot unmarshal number`},
+		{`{ mix: '\n' }`, "mix: is empty"},
+		{`{ connections: '100' }`, "connections: must be a whole number of at least 1, got '100'"},
+		{`{ connections: 5n }`, "connections: must be a whole number of at least 1, got 5n"},
+		{`{ tls: [] }`, "tls: must be an object, got a list"},
+		{`{ url: 7 }`, "url: must be a string, got 7"},
+		{`{ conections: 7 }`, `there is no option "conections"; there are: url, mix, protocol`},
+		{`{ conections: null }`, `there is no option "conections"`},
+		{`{ connections: 1.5 }`, "connections: must be a whole number of at least 1, got 1.5"},
+		{`{ requests: -1 }`, "requests: must be a whole number"},
+		{`{ duration: 10 }`, "duration: must be a time with a unit, as in '10s' or '500ms', got 10"},
+		{`{ duration: '10' }`, "duration: must be a time with a unit"},
+		{`{ timeout: '-1s' }`, "timeout: must be a time"},
+		{`{ keepAlive: 'yes' }`, "keepAlive: must be true or false, got 'yes'"},
+		{`{ headers: ['a'] }`, "headers: must be an object"},
+		{`{ headers: { a: {} } }`, "headers: a must be a string"},
+		{`{ tags: { scope: 'run' } }`, "tags: scope is set by the module or k6"},
+		{`{ rate: '10' }`, "rate: must be a number of requests/s"},
+		{`{ rate: 0 }`, "rate: must be a number of requests/s greater than 0, got 0"},
+		{`{ buckets: ['1'] }`, "buckets: must be a time with a unit"},
+		{`{ netns: '' }`, "netns: is empty"},
+		{`{ window: 65535 }`, "window: must be an object, got 65535"},
+		{`{ window: { stream: 0 } }`, "window: stream: must be a whole number of at least 1, got 0"},
+		{`{ url: 'http://x/', requests: 1, window: { stream: 9 } }`, "window: HTTP/1 has no receive windows; leave window out"},
+		{`{ url: 'http://x/', requests: 1, protocol: 'h2c', window: { stream: 2147483648 } }`, "window: must be 1 to 2147483647 bytes, got 2147483648"},
+		{`{ url: 'https://x/', requests: 1, protocol: 'h3', window: { connection: 2147483648 } }`, "window: must be 1 to 2147483647 bytes, got 2147483648"},
+		{`{ url: 'http://x/', requests: 1, protocol: 'h2c', window: { connection: 65534 } }`, "window: connection must be at least 65535, with which every connection"},
+		{`{ tls: { verify: false } }`, `tls: there is no option "verify"; there are: insecureSkipVerify`},
+		{`{ tls: { ciphers: 'a' } }`, "tls: ciphers: must be a list"},
 	} {
-		_, samples, err := script(t, context.Background(), code)
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: got %v, want %q", code, err, want)
-		}
-		if len(samples) > 0 {
-			t.Errorf("%s: left %d samples", code, len(samples))
+		_, samples, err := script(t, t.Context(), "loadgen.run("+test[0]+")")
+		if err == nil || !strings.Contains(err.Error(), test[1]) || len(samples) > 0 {
+			t.Errorf("%s: got %v and %d samples, want %q", test[0], err, len(samples), test[1])
 		}
 	}
 }
@@ -274,7 +237,7 @@ func TestLeftOutOptionsHaveDefaults(t *testing.T) {
 }
 
 func TestEveryMetricOfTheCatalogueIsSampled(t *testing.T) {
-	_, samples, err := script(t, context.Background(), `
+	_, samples, err := script(t, t.Context(), `
 		loadgen.run({ url: '`+page(t)+`/', requests: 10 });
 		loadgen.run({ url: 'http://127.0.0.1:9/', requests: 1 })`)
 	must(t, err)
@@ -324,7 +287,7 @@ func TestHeadersLeaveInTheScriptsOrder(t *testing.T) {
 		names <- seen
 		io.WriteString(c, "HTTP/1.1 204 No Content\r\n\r\n")
 	}()
-	if _, _, err := script(t, context.Background(), `loadgen.run({
+	if _, _, err := script(t, t.Context(), `loadgen.run({
 		url: 'http://`+listener.Addr().String()+`/', requests: 1, timeout: '5s', headers: { 'X-Z': 1, Accept: '*/*', 'x-m': 'm', 'X-B': 2, 'X-A': true },
 	})`); err != nil {
 		t.Fatal(err)
@@ -337,7 +300,7 @@ func TestHeadersLeaveInTheScriptsOrder(t *testing.T) {
 
 func TestAlternateReturnsTheSidesInTheirOrder(t *testing.T) {
 	a, b := page(t), page(t)
-	value, samples, err := script(t, context.Background(), `loadgen.alternate({ slice: '2ms', seed: 7, sides: [
+	value, samples, err := script(t, t.Context(), `loadgen.alternate({ slice: '2ms', seed: 7, sides: [
 		{ url: '`+a+`/', connections: 2, requests: 300, tags: { variant: 'a' } },
 		{ url: '`+b+`/missing', connections: 3, requests: 200, tags: { variant: 'b' } },
 	] })`)
@@ -364,11 +327,11 @@ func TestOptionsOfAlternateThatAreWrong(t *testing.T) {
 		`{ sides: [{ url: 'http://127.0.0.1/', requests: 1 }, { urll: 'x' }] }`: `sides[1]: there is no option "urll"`,
 		`{ sides: [{ url: 'http://127.0.0.1/', requests: 1, cpuOf: 7 }] }`:      "cpuOf: must be a list, got 7",
 	} {
-		if _, _, err := script(t, context.Background(), "loadgen.alternate("+code+")"); err == nil || !strings.Contains(err.Error(), want) {
+		if _, _, err := script(t, t.Context(), "loadgen.alternate("+code+")"); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", code, err, want)
 		}
 	}
-	if _, _, err := script(t, context.Background(), `loadgen.run({ url: 'http://127.0.0.1/', requests: 1, cpuOf: [7] })`); err == nil || !strings.Contains(err.Error(), `there is no option "cpuOf"`) {
+	if _, _, err := script(t, t.Context(), `loadgen.run({ url: 'http://127.0.0.1/', requests: 1, cpuOf: [7] })`); err == nil || !strings.Contains(err.Error(), `there is no option "cpuOf"`) {
 		t.Error(err)
 	}
 }

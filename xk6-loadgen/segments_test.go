@@ -1,7 +1,6 @@
 package loadgen
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -14,7 +13,6 @@ import (
 	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/engine"
 )
 
-// generatorsOf are the options of each k6 whose segments end at these places.
 func generatorsOf(t *testing.T, ends ...string) (all []lib.Options) {
 	t.Helper()
 	sequence, err := lib.NewExecutionSegmentSequenceFromString("0," + strings.Join(ends, ","))
@@ -25,7 +23,6 @@ func generatorsOf(t *testing.T, ends ...string) (all []lib.Options) {
 	return all
 }
 
-// equally are the ends of n segments, as k6-operator writes them.
 func equally(n int) (ends []string) {
 	for i := 1; i < n; i++ {
 		ends = append(ends, fmt.Sprintf("%d/%d", i, n))
@@ -79,7 +76,7 @@ func TestAPartIsMadeWhereItIsAskedFor(t *testing.T) {
 			`loadgen.run({ ` + option + ` url: '` + url + `/', connections: 10, requests: 100 })`,
 			`loadgen.alternate({ ` + option + ` sides: [{ url: '` + url + `/', connections: 10, requests: 100 }] })[0]`,
 		} {
-			value, _, err := scriptWith(t, context.Background(), second, code)
+			value, _, err := scriptWith(t, t.Context(), second, code)
 			must(t, err)
 			if got := value.Export().(map[string]any)["requests"]; got != want {
 				t.Errorf("%s: %v requests, want %d", code, got, want)
@@ -96,7 +93,7 @@ func TestWhatCannotBeDividedIsRefusedByAll(t *testing.T) {
 		`connections: 9, requests: 3`:               "requests: 3 cannot be divided among 4 generators: give at least 4",
 	} {
 		for _, generator := range generatorsOf(t, equally(4)...) {
-			if _, _, err := scriptWith(t, context.Background(), generator, `loadgen.run({ segmented: true, url: '`+url+`/', `+load+` })`); err == nil || !strings.Contains(err.Error(), want) {
+			if _, _, err := scriptWith(t, t.Context(), generator, `loadgen.run({ segmented: true, url: '`+url+`/', `+load+` })`); err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("%s: %v, want %q", load, err, want)
 			}
 		}
@@ -116,11 +113,11 @@ func TestWhatCannotBeDividedIsRefusedByAll(t *testing.T) {
 		`loadgen.run({ segmented: 1, url: '` + url + `/', requests: 1 })`:       "segmented: must be true or false, got 1",
 		`loadgen.alternate({ sides: [{ url: 'http://x/', segmented: true }] })`: `sides[0]: there is no option "segmented"`,
 	} {
-		if _, _, err := scriptWith(t, context.Background(), lib.Options{ExecutionSegment: half}, code); err == nil || !strings.Contains(err.Error(), want) {
+		if _, _, err := scriptWith(t, t.Context(), lib.Options{ExecutionSegment: half}, code); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", code, err, want)
 		}
 	}
-	if _, _, err := scriptWith(t, context.Background(), generatorsOf(t, equally(2)...)[0], `loadgen.alternate({ segmented: true, sides: [`+side+`,`+side+`] })`); err == nil || !strings.Contains(err.Error(), "do not take their turns together") {
+	if _, _, err := scriptWith(t, t.Context(), generatorsOf(t, equally(2)...)[0], `loadgen.alternate({ segmented: true, sides: [`+side+`,`+side+`] })`); err == nil || !strings.Contains(err.Error(), "do not take their turns together") {
 		t.Error(err)
 	}
 }
@@ -128,17 +125,16 @@ func TestWhatCannotBeDividedIsRefusedByAll(t *testing.T) {
 func TestTheBeginIsInMilliseconds(t *testing.T) {
 	url := page(t)
 	at := time.Now().Add(time.Second).UnixMilli()
-	value, _, err := script(t, context.Background(), fmt.Sprintf(`loadgen.run({ startAt: %d, url: '%s/', requests: 1 })`, at, url))
+	value, _, err := script(t, t.Context(), fmt.Sprintf(`loadgen.run({ startAt: %d, url: '%s/', requests: 1 })`, at, url))
 	must(t, err)
 	if begun, err := time.Parse(time.RFC3339Nano, value.Export().(map[string]any)["startedAt"].(string)); err != nil || begun.UnixMilli() < at {
 		t.Errorf("begun at %s: %v", begun, err)
 	}
-	// That has passed.
-	if _, _, err := script(t, context.Background(), fmt.Sprintf(`loadgen.alternate({ startAt: %d, sides: [{ url: '%s/', requests: 1 }] })`, at, url)); err == nil || !strings.Contains(err.Error(), "s too late") {
+	if _, _, err := script(t, t.Context(), fmt.Sprintf(`loadgen.alternate({ startAt: %d, sides: [{ url: '%s/', requests: 1 }] })`, at, url)); err == nil || !strings.Contains(err.Error(), "s too late") {
 		t.Error(err)
 	}
 	for value, want := range map[string]string{"'soon'": "startAt: must be a whole number of at least 1, got 'soon'", "1763760000": "s too late", "4e12": "s ahead, and may be 1m0s"} {
-		if _, _, err := script(t, context.Background(), `loadgen.run({ startAt: `+value+`, url: '`+url+`/', requests: 1 })`); err == nil || !strings.Contains(err.Error(), want) {
+		if _, _, err := script(t, t.Context(), `loadgen.run({ startAt: `+value+`, url: '`+url+`/', requests: 1 })`); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", value, err, want)
 		}
 	}

@@ -19,7 +19,6 @@ import (
 	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/tlsconn"
 )
 
-// endings are how a server's connections ended.
 type endings struct {
 	mu     sync.Mutex
 	errors []error
@@ -37,7 +36,6 @@ func (e *endings) all() []error {
 	return e.errors
 }
 
-// tailConn keeps the last bytes that were read.
 type tailConn struct {
 	net.Conn
 	tail []byte
@@ -164,7 +162,6 @@ func TestNoGoAwayAfterAFault(t *testing.T) {
 	}
 }
 
-// openConnections is how many the server has.
 func (s *testServer) openConnections() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -198,7 +195,6 @@ func TestAConnectionIsReplacedBeforeItsStreamsRunOut(t *testing.T) {
 	}
 }
 
-// The identifiers end before they wrap around, however many streams are under way.
 func TestTheLastStreamsFitTheirNumber(t *testing.T) {
 	if most := uint64(h2.LastStreamID) + 2*2*maxStreams; most > 1<<32-1 {
 		t.Errorf("%d does not fit 32 bits", most)

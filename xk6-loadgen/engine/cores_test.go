@@ -37,7 +37,6 @@ func TestNoLoopSharesACoreWithAnother(t *testing.T) {
 	}
 }
 
-// threadsByCores counts this process's threads by the cores that they may run on.
 func threadsByCores(t *testing.T) map[string]int {
 	t.Helper()
 	files, err := filepath.Glob("/proc/self/task/*/status")

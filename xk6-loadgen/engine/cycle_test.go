@@ -11,8 +11,8 @@ import (
 )
 
 func TestACycleCountsOrIsMadeAgain(t *testing.T) {
-	o := options("http://127.0.0.1:9/")
-	o.Rate, o.Requests, o.Buckets = 100, 50, []time.Duration{time.Millisecond}
+	o := options(nobody)
+	o.Rate, o.Requests, o.Buckets = 100, 50, []time.Duration{ms}
 	o.Mix = []Request{{Target: "/a"}, {Target: "/b", Status: 201}}
 	l := idleLoop(t, o)
 	l.share.left = 40
@@ -41,7 +41,7 @@ func TestACycleCountsOrIsMadeAgain(t *testing.T) {
 
 // What is due while no connection is free waits for the server, not for the generator.
 func TestOnlyTheGeneratorStandsStill(t *testing.T) {
-	o := options("http://127.0.0.1:9/")
+	o := options(nobody)
 	o.Rate, o.Duration = 100, time.Second
 	for idleSince, want := range map[int64]int64{0: 30e6, 95e6: 5e6} {
 		l := idleLoop(t, o)
@@ -54,7 +54,7 @@ func TestOnlyTheGeneratorStandsStill(t *testing.T) {
 }
 
 func TestCyclesInWhichTheGeneratorStalledAreLeftOut(t *testing.T) {
-	o := options("http://127.0.0.1:9/")
+	o := options(nobody)
 	o.Rate, o.Duration = 100, time.Second
 	l := idleLoop(t, o)
 	r := &run{plan: l.plan, shared: l.shared, loops: []*loop{l}}
@@ -80,8 +80,8 @@ func TestCyclesInWhichTheGeneratorStalledAreLeftOut(t *testing.T) {
 func TestTheCountOfARateIsMadeWhateverIsLeftOut(t *testing.T) {
 	t.Parallel()
 	a, b := serve(t, always(ok)), serve(t, always(ok))
-	sides := sidesOf(func(side *Side) { side.Rate, side.Requests, side.Warmup = 500, 200, 20*time.Millisecond }, a.url, b.url)
-	for i, r := range alternate(t, 20*time.Millisecond, sides...) {
+	sides := sidesOf(func(side *Side) { side.Rate, side.Requests, side.Warmup = 500, 200, 20*ms }, a.url, b.url)
+	for i, r := range alternate(t, 20*ms, sides...) {
 		seen := []*testServer{a, b}[i].requests.Load()
 		if r.Requests != 200 || r.Requests+r.WarmupRequests != seen || r.InFlight != 0 || r.Turns.StoodStill < 0 || r.Turns.StoodStill > 1 {
 			t.Errorf("side %d: %d requests, %d beside, %d in flight, the server saw %d; stalled in %g of the turns", i, r.Requests, r.WarmupRequests, r.InFlight, seen, r.Turns.StoodStill)
@@ -95,9 +95,9 @@ func TestWhatIsLeftOutLeavesNoGap(t *testing.T) {
 	longestStandstill = -1
 	tried(t, func() string {
 		sides := sidesOf(func(side *Side) {
-			side.Rate, side.Duration, side.Warmup = 500, 400*time.Millisecond, 20*time.Millisecond
+			side.Rate, side.Duration, side.Warmup = 500, 400*ms, 20*ms
 		}, serve(t, always(ok)).url, serve(t, always(ok)).url)
-		for i, r := range alternate(t, 20*time.Millisecond, sides...) {
+		for i, r := range alternate(t, 20*ms, sides...) {
 			if made := r.Requests + r.InFlight + r.Unsent; r.Turns.StoodStill < 0.8 || made < 190 || made > 210 || r.Seconds < 0.399 || r.Seconds > 0.401 || r.WarmupRequests < 20 {
 				return fmt.Sprintf("side %d: %d requests, %d in flight, %d unsent in %g s, %d beside; stalled in %g of the turns", i, r.Requests, r.InFlight, r.Unsent, r.Seconds, r.WarmupRequests, r.Turns.StoodStill)
 			}
@@ -110,7 +110,7 @@ func TestWhatIsLeftOutLeavesNoGap(t *testing.T) {
 }
 
 func TestATurnHasWhatTheServersCoresDid(t *testing.T) {
-	o := options("http://127.0.0.1:9/")
+	o := options(nobody)
 	o.Duration = time.Second
 	l := idleLoop(t, o)
 	r := &run{plan: l.plan, shared: l.shared, loops: []*loop{l}}
@@ -121,11 +121,10 @@ func TestATurnHasWhatTheServersCoresDid(t *testing.T) {
 	c.serverCores = linux.Cores()
 	r.shared.server.processes = linux.NewProcessTree([]int{os.Getpid()})
 	c.read([]*run{r})
-	const work = 200 * time.Millisecond
+	const work = 200 * ms
 	for until := linux.ProcessCPU() + int64(work); linux.ProcessCPU() < until; {
 	}
 	c.observe(r, []*run{r})
-	// Ticks are samples.
 	if u := r.shared.server.cores; u.Processes < work.Seconds()/2 || u.Processes > (u.Seconds+0.02)*float64(len(c.serverCores)) || u.Interrupts < 0 || u.Servers < work.Seconds() {
 		t.Errorf("%+v", u)
 	}

@@ -15,18 +15,15 @@ import (
 	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/linux"
 )
 
-// resetsEvery resets the connection at every n-th request, over all connections, and answers the others.
-func resetsEvery(n int64) func(*testServer, net.Conn) {
+func resetsEvery(n int64) handler {
 	var asked atomic.Int64
-	return func(s *testServer, c net.Conn) {
-		for r := bufio.NewReader(c); s.readRequest(r); {
-			if asked.Add(1)%n == 0 {
-				c.(*net.TCPConn).SetLinger(0)
-				return
-			}
-			io.WriteString(c, ok)
+	return answersAfter(func(_ *testServer, c net.Conn) bool {
+		isReset := asked.Add(1)%n == 0
+		if isReset {
+			c.(*net.TCPConn).SetLinger(0)
 		}
-	}
+		return !isReset
+	})
 }
 
 func TestRatesAreOfResponses(t *testing.T) {
@@ -51,7 +48,7 @@ func TestRatesAreOfResponses(t *testing.T) {
 		})
 		t.Run(name+", in less time than a thread's sample takes", func(t *testing.T) {
 			o := options(serve(t, resetsEvery(every)).url)
-			o.Duration = 50 * time.Millisecond
+			o.Duration = 50 * ms
 			if r := load(t, o); math.Abs(r.PerThreadRPS.Mean-r.RPS) > 0.01*r.RPS {
 				t.Errorf("the thread made %f requests/s, all together %f", r.PerThreadRPS.Mean, r.RPS)
 			}
@@ -66,16 +63,15 @@ func TestAStragglerOfTheWarmupDoesNotStretchTheWindow(t *testing.T) {
 			// The warm-up's first request is answered long after its end: the other thread has nothing to wait for.
 			var first atomic.Bool
 			var answered atomic.Int64
-			s := serve(t, func(s *testServer, c net.Conn) {
-				for r := bufio.NewReader(c); s.readRequest(r); io.WriteString(c, ok) {
-					if first.CompareAndSwap(false, true) {
-						time.Sleep(400 * time.Millisecond) // what the window must not contain
-						answered.Store(linux.Monotonic())
-					}
+			s := serve(t, answersAfter(func(*testServer, net.Conn) bool {
+				if first.CompareAndSwap(false, true) {
+					time.Sleep(400 * ms) // what the window must not contain
+					answered.Store(linux.Monotonic())
 				}
-			})
+				return true
+			}))
 			o := options(s.url)
-			o.Connections, o.Threads, o.Requests, o.Warmup, o.Rate = 2, 2, 200, 50*time.Millisecond, rate
+			o.Connections, o.Threads, o.Requests, o.Warmup, o.Rate = 2, 2, 200, 50*ms, rate
 			r := load(t, o)
 			if begin := r.Window.MonotonicMs[0] * 1e6; begin < float64(answered.Load()) {
 				t.Errorf("the window began %f ms before the warm-up was over", (float64(answered.Load())-begin)/1e6)
@@ -158,12 +154,6 @@ func TestEverySampleHasItsLength(t *testing.T) {
 			},
 			[]sample{{1, 11, 0.5}, {1.95, 12, 0.9 / 1.95}, {1.05, 22, 0.6 / 1.05}},
 		},
-		"a loop misses a second": {
-			[]report{
-				{0, 1, 10, 0.5, false}, {0, 2, 20, 1, false}, {1, 2, 2, 1, false}, {0, 3, 10, 1.5, true}, {1, 3, 1, 1.5, true},
-			},
-			[]sample{{1, 10, 0.5}, {1, 22, 0.5}, {1, 11, 0.5}},
-		},
 		"a loop misses a second, the other one goes on": {
 			[]report{
 				{0, 1, 10, 0.5, false}, {1, 1, 1, 0.5, false}, {0, 2, 20, 1, false}, {0, 3, 30, 1.5, false}, {1, 3, 2, 1.5, false},
@@ -212,7 +202,7 @@ func TestEverySampleHasItsLength(t *testing.T) {
 
 func TestSamplesOfSeveralThreadsAddUp(t *testing.T) {
 	o := options(serve(t, always(ok)).url)
-	o.Duration, o.Threads, o.Warmup = 2300*time.Millisecond, 2, 20*time.Millisecond
+	o.Duration, o.Threads, o.Warmup = 2300*ms, 2, 20*ms
 	tried(t, func() string { // A machine that stalls for a second makes the window as much longer
 		r := load(t, o)
 		if len(r.seconds) != 2 {
@@ -234,20 +224,14 @@ func TestSamplesOfSeveralThreadsAddUp(t *testing.T) {
 }
 
 func TestCPUTimeIsThatOfOnesOwnTurns(t *testing.T) {
-	sides := processSides(t, "1", func(side *Side) { side.Duration = 400 * time.Millisecond })
+	sides := processSides(t, "1", func(side *Side) { side.Duration = 400 * ms })
 	sides[1].Rate = 20
 	before := linux.ProcessCPU()
-	r := alternate(t, 5*time.Millisecond, sides...)
+	r := alternate(t, 5*ms, sides...)
 	all := float64(linux.ProcessCPU()-before) / 1e9
 	// Counted over the turns of both, they would be alike, and together twice of all.
 	if busy, idle := r[0].CPUSeconds, r[1].CPUSeconds; idle <= 0 || idle >= busy || busy+idle > all {
 		t.Errorf("the busy side used %g s, the idle one %g, all together %g", busy, idle, all)
-	}
-	for i := range r {
-		monotonic := (r[i].Window.MonotonicMs[1] - r[i].Window.MonotonicMs[0]) / 1e3
-		if wall := r[i].Window.EndedAt.Sub(r[i].Window.StartedAt).Seconds(); monotonic < wall-0.001 || monotonic > wall+0.001 {
-			t.Errorf("side %d: from begin to end %g s on one clock, %g on the other", i, wall, monotonic)
-		}
 	}
 }
 
@@ -262,7 +246,7 @@ func TestBodiesFarFromTheFirstAreCounted(t *testing.T) {
 		{nil, []int64{0, 16, 17}, 1},
 		{[]Request{{Target: "/a"}, {Target: "/a?more"}}, []int64{100, 10, 1000}, 0},
 	} {
-		o := options("http://127.0.0.1:9/")
+		o := options(nobody)
 		o.Mix, o.Requests = x.mix, 1
 		l := idleLoop(t, o)
 		r := &l.plan.requests[0]

@@ -15,7 +15,6 @@ import (
 	"time"
 )
 
-// Certificates for 127.0.0.1, made once per test run.
 var (
 	rsaKey   = sync.OnceValue(func() tls.Certificate { return certificate(rsa.GenerateKey(rand.Reader, 2048)) })
 	ecdsaKey = sync.OnceValue(func() tls.Certificate { return certificate(ecdsa.GenerateKey(elliptic.P256(), rand.Reader)) })
@@ -36,7 +35,6 @@ func certificate[key crypto.Signer](private key, err error) tls.Certificate {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: private}
 }
 
-// serverTLS is a server that speaks h2 and HTTP/1.1 with the given certificate.
 func serverTLS(key func() tls.Certificate) *tls.Config {
 	return &tls.Config{Certificates: []tls.Certificate{key()}, NextProtos: []string{"h2", "http/1.1"}, MinVersion: tls.VersionTLS12}
 }

@@ -4,16 +4,12 @@ import (
 	"bytes"
 	"io"
 	"runtime"
-	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"golang.org/x/net/http2"
-	"golang.org/x/net/http2/hpack"
 )
 
-// heap is what is in use after a collection.
 func heapInUse() int64 {
 	runtime.GC()
 	var m runtime.MemStats
@@ -36,7 +32,6 @@ func (p *h2peer) flood(to io.Writer, most *atomic.Int64, unit func() []byte) {
 	}
 }
 
-// repeated is a frame as often as 64 KiB have room for it.
 func repeated(write func(*http2.Framer)) func() []byte {
 	var unit bytes.Buffer
 	for unit.Len() < 64<<10 {
@@ -52,7 +47,7 @@ func wantBoundedFlood(t *testing.T, serve func(most *atomic.Int64) *peerServer, 
 	var most atomic.Int64
 	before := heapInUse()
 	o := h2Options(serve(&most))
-	o.Connections, o.Streams, o.Requests, o.Timeout = 1, 1, 1, 400*time.Millisecond
+	o.Connections, o.Streams, o.Requests, o.Timeout = 1, 1, 1, 400*ms
 	r := load(t, o)
 	counted := int64(0)
 	for _, kind := range kinds {
@@ -78,18 +73,10 @@ func TestFloodsEndInBoundedTimeAndMemory(t *testing.T) {
 		kinds []ErrorKind
 	}{
 		"CONTINUATION of nothing": {sendFrame(http2.FrameHeaders, 0, openBlock), frame(http2.FrameContinuation, 0, 1), []ErrorKind{ErrProtocol}},
-		"CONTINUATION of a byte":  {sendFrame(http2.FrameHeaders, 0, openBlock), frame(http2.FrameContinuation, 0, 1, 0x88), []ErrorKind{ErrProtocol}},
 		"CONTINUATION of 16 KiB":  {sendFrame(http2.FrameHeaders, 0, openBlock), frame(http2.FrameContinuation, 0, 1, make([]byte, 16384)...), []ErrorKind{ErrProtocol}},
 		"1xx":                     {nil, frame(http2.FrameHeaders, http2.FlagHeadersEndHeaders, 1, 0x08, 3, '1', '0', '3'), []ErrorKind{ErrProtocol}},
-		"1xx with large headers":  {nil, frame(http2.FrameHeaders, http2.FlagHeadersEndHeaders, 1, append([]byte{0x08, 3, '1', '0', '3', 0x00, 1, 'x', 0x7f, 0x81, 0x4e}, make([]byte, 10_112)...)...), []ErrorKind{ErrProtocol}},
 		"PING":                    {nil, frame(http2.FramePing, 0, 0, make([]byte, 8)...), []ErrorKind{ErrProtocol, ErrTimeout}},
-		"SETTINGS":                {nil, frame(http2.FrameSettings, 0, 0), []ErrorKind{ErrProtocol, ErrTimeout}},
-		"empty DATA":              {sendBlock200, frame(http2.FrameData, 0, 1), []ErrorKind{ErrProtocol, ErrTimeout}},
 		"DATA":                    {sendBlock200, frame(http2.FrameData, 0, 1, make([]byte, 16384)...), []ErrorKind{ErrProtocol, ErrTimeout}},
-		"padding":                 {sendBlock200, frame(http2.FrameData, http2.FlagDataPadded, 1, append([]byte{255}, make([]byte, 255)...)...), []ErrorKind{ErrProtocol, ErrTimeout}},
-		"unknown frames":          {nil, frame(0x77, 0xff, 1, make([]byte, 1000)...), []ErrorKind{ErrProtocol, ErrTimeout}},
-		"PRIORITY":                {nil, frame(http2.FramePriority, 0, 1, make([]byte, 5)...), []ErrorKind{ErrProtocol, ErrTimeout}},
-		"trailers of headers":     {sendBlock200, frame(http2.FrameHeaders, http2.FlagHeadersEndHeaders, 1, 0x00, 1, 'x', 0), []ErrorKind{ErrProtocol}},
 		"GOAWAY":                  {nil, frame(http2.FrameGoAway, 0, 0, 0x7f, 0xff, 0xff, 0xff, 0, 0, 0, 0), []ErrorKind{ErrProtocol, ErrTimeout}},
 		"a wide table": {nil, func(f *http2.Framer) {
 			// Each inserts an entry of 4 kB, and names it again and again: 16 MB decoded.
@@ -113,7 +100,6 @@ func TestFloodsEndInBoundedTimeAndMemory(t *testing.T) {
 	}
 }
 
-// sendBlock200 is the head of a response without a length.
 func sendBlock200(p *h2peer, r *h2stream) { p.headers(r, false, ":status", "200") }
 
 func TestAFloodDoesNotKeepOthersWaiting(t *testing.T) {
@@ -138,29 +124,5 @@ func TestAFloodDoesNotKeepOthersWaiting(t *testing.T) {
 	r := loadUntil(t, o, func() bool { return flooded.Load() && answered.Load() >= 100 })
 	if r.Responses[0] < 20 || r.ErrorTotal() != 0 || r.InFlight < 1 || r.InFlight > 2 {
 		t.Error(r)
-	}
-}
-
-func TestALargeAnswerWithManyHeadersIsCountedExactly(t *testing.T) {
-	t.Parallel()
-	// A block that decodes to 40 times its size, as often as there are requests, is legal.
-	var block bytes.Buffer
-	encoder := hpack.NewEncoder(&block)
-	size := int64(0)
-	for range 2000 {
-		f := hpack.HeaderField{Name: "x", Value: strings.Repeat("y", 200)}
-		encoder.WriteField(f)
-		size += int64(len(f.Name) + len(f.Value))
-	}
-	s := serveH2(t, answering(func(p *h2peer, r *h2stream) {
-		if r.id == 1 {
-			p.rawBlock(r, true, 10+size, append([]byte{0x88}, block.Bytes()...)...)
-			return
-		}
-		hello(p, r)
-	}))
-	r := load(t, h2Options(s))
-	if r.Responses[0] != 40 || r.HeadersDecodedBytes != s.decoded.Load() || r.HeaderBytes != s.headers.Load() {
-		t.Errorf("responses %v, decoded %d of %d, headers %d of %d: %s", r.Responses, r.HeadersDecodedBytes, s.decoded.Load(), r.HeaderBytes, s.headers.Load(), r.ErrorExample)
 	}
 }

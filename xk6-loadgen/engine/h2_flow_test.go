@@ -12,8 +12,6 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// The peer itself checks every window, limit and acknowledgement; here it sets them.
-
 func streamsSetting(n uint32) http2.Setting {
 	return http2.Setting{ID: http2.SettingMaxConcurrentStreams, Val: n}
 }
@@ -44,7 +42,6 @@ func TestAHundredStreamsAreOpenedBeforeTheServersSettings(t *testing.T) {
 		for len(p.ready) < 100 {
 			p.read()
 		}
-		// One more stream now would be one too many.
 		p.settings()
 		for len(p.ready) < 500 {
 			p.read()
@@ -64,7 +61,6 @@ func TestAHundredStreamsAreOpenedBeforeTheServersSettings(t *testing.T) {
 func TestTheStreamLimitChangesUnderLoad(t *testing.T) {
 	t.Parallel()
 	s := serveH2(t, func(p *h2peer) {
-		// 0 for a while is allowed, and no reason to give up.
 		for _, limit := range []uint32{0, 2, 8, 1, 5} {
 			p.settings(streamsSetting(limit))
 			for acked := p.acked; acked == p.acked; {
@@ -139,24 +135,6 @@ func TestRequestBodiesKeepToTheWindows(t *testing.T) {
 				}
 			}
 		},
-		"a byte at a time": func(p *h2peer) {
-			p.refill = false
-			p.settings(windowSetting(29_900))
-			for {
-				p.read()
-				for _, r := range p.streams {
-					if !r.ended && r.receive == 0 {
-						p.give(r, 1)
-					}
-				}
-				if p.receive < 10_000 {
-					p.give(nil, 50_000)
-				}
-				if len(p.ready) > 0 {
-					echo(p, p.next())
-				}
-			}
-		},
 		"frames may be large": answering(echo, windowSetting(1<<20), http2.Setting{ID: http2.SettingMaxFrameSize, Val: 1<<24 - 1}),
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -200,7 +178,6 @@ func TestAnAnswerBeforeTheWholeBodyIsAResponse(t *testing.T) {
 			if r.Responses[2] != 40 || s.connections.Load() != 2 || r.SentBytes > 20<<20 {
 				t.Error(s, r)
 			}
-			// A stream whose body is not wanted any more is given up.
 			if dropped := s.dropped.Load(); !reset && (dropped < 30 || dropped > 40) {
 				t.Errorf("the client reset %d streams", dropped)
 			}
@@ -213,7 +190,6 @@ func TestHeadersAreIndexedFromTheSecondRequestOn(t *testing.T) {
 	var first, later atomic.Int64
 	s := serveH2(t, func(p *h2peer) {
 		answering(func(p *h2peer, r *h2stream) {
-			// All of a later request's fields are one index each.
 			if r.id == 1 {
 				first.Add(1)
 				if r.block <= len(r.fields) {
@@ -228,7 +204,7 @@ func TestHeadersAreIndexedFromTheSecondRequestOn(t *testing.T) {
 	o := h2Options(s)
 	o.URL, o.Headers = s.url+"some/path?query", []Header{{"User-Agent", "bakeoff"}, {"Accept", "*/*"}, {"X-Long", strings.Repeat("x", 500)}}
 	if r := load(t, o); r.Responses[0] != 40 || first.Load() != 2 || later.Load() != 38 {
-		t.Errorf("responses %v, %d first, %d later: %s", r.Responses, first.Load(), later.Load(), r.ErrorExample)
+		t.Errorf("%d first, %d later: %s", first.Load(), later.Load(), r)
 	}
 }
 
@@ -259,50 +235,6 @@ func TestTheServersHeaderTableSizeIsRespected(t *testing.T) {
 	}
 }
 
-func TestRequestHeadersBeyondTheTable(t *testing.T) {
-	s := serveH2(t, answering(func(p *h2peer, r *h2stream) {
-		if r.value("x-1") != strings.Repeat("1", 2000) || r.value("x-2") != strings.Repeat("2", 4000) {
-			t.Errorf("fields %v", r.fields)
-		}
-		hello(p, r)
-	}))
-	o := h2Options(s)
-	o.Headers = []Header{{"X-1", strings.Repeat("1", 2000)}, {"X-2", strings.Repeat("2", 4000)}}
-	wantResponses(t, load(t, o), 40)
-}
-
-func TestTheClientsWindowsAreRenewed(t *testing.T) {
-	t.Parallel()
-	// One body that is longer than the windows opened at first, of the stream and of the connection.
-	var chunk bytes.Buffer
-	s := serveH2(t, answering(func(p *h2peer, r *h2stream) {
-		framer := http2.NewFramer(&chunk, nil)
-		for range 64 {
-			framer.WriteData(r.id, false, make([]byte, 16384))
-		}
-		p.headers(r, false, ":status", "200")
-		p.flush()
-		for size, total := int64(0), p.window+32<<20; size < total; size += 1 << 20 {
-			for p.window < 1<<20 || r.window < 1<<20 {
-				p.read()
-			}
-			if _, err := p.conn.Write(chunk.Bytes()); err != nil {
-				return
-			}
-			p.window -= 1 << 20
-			r.window -= 1 << 20
-			p.server.body.Add(1 << 20)
-		}
-		p.data(r, "", true)
-	}))
-	o := h2Options(s)
-	o.Connections, o.Streams, o.Requests = 1, 1, 1
-	r := load(t, o)
-	if r.Responses[0] != 1 || r.BodyTotal() != s.body.Load() || r.BodyTotal() < 1<<30 {
-		t.Errorf("responses %v, %d bytes of %d: %s", r.Responses, r.BodyTotal(), s.body.Load(), r.ErrorExample)
-	}
-}
-
 func TestAServerIsHeldToTheWindowsOfTheLoad(t *testing.T) {
 	t.Parallel()
 	for _, w := range []ReceiveWindow{{Stream: 1}, {Stream: 1000}, {Stream: 65535}, {Connection: 65535}, {Stream: 1 << 20, Connection: 100_000}, {2, 65535}, {1<<31 - 1, 1<<31 - 1}} {
@@ -328,7 +260,7 @@ func TestAServerIsHeldToTheWindowsOfTheLoad(t *testing.T) {
 			o.Window, o.Connections, o.Streams, o.Requests = w, 1, 1, 3
 			r := load(t, o)
 			if r.Responses[0] != 3 || r.BodyTotal() != 3*length {
-				t.Errorf("responses %v, %d bytes of %d: %s", r.Responses, r.BodyTotal(), 3*length, r.ErrorExample)
+				t.Error(3*length, r)
 			}
 		})
 	}

@@ -59,7 +59,7 @@ func TestContractWithGoServer(t *testing.T) {
 		o.Requests, o.Method, o.Body = 20, "POST", body
 		r := load(t, o)
 		if r.Responses[0] != 20 || requests.Load() != 20 || r.BodyTotal() != int64(20*len(body)) || connections.Load() > 4 {
-			t.Errorf("responses %v, the server saw %d requests on %d connections, %d bytes back: %s", r.Responses, requests.Load(), connections.Load(), r.BodyTotal(), r.ErrorExample)
+			t.Errorf("the server saw %d requests on %d connections: %s", requests.Load(), connections.Load(), r)
 		}
 		if x.isH2() && r.MaxConcurrentStreams != 250 {
 			t.Error(r)

@@ -5,132 +5,89 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"golang.org/x/net/http2"
 )
 
 // illegalAnswers end a connection: each is sent in answer to a request.
 var illegalAnswers = map[string]func(p *h2peer, r *h2stream){
-	"HPACK: index 0":                    sendBlock(0x88, 0x80),
-	"HPACK: index beyond the table":     sendBlock(0x88, 0xbe),
-	"HPACK: name beyond the table":      sendBlock(0x88, 0x7f, 0x00, 1, 'x'),
-	"HPACK: huge index":                 sendBlock(0x88, 0xff, 0xff, 0xff, 0xff, 0xff, 0x07),
-	"HPACK: endless integer":            sendBlock(append([]byte{0x88, 0xff}, make128(200)...)...),
-	"HPACK: integer cut off":            sendBlock(0x88, 0xff),
-	"HPACK: name cut off":               sendBlock(0x88, 0x00, 5, 'a', 'b'),
-	"HPACK: value cut off":              sendBlock(0x88, 0x00, 1, 'a', 5, 'b'),
-	"HPACK: value missing":              sendBlock(0x88, 0x00, 1, 'a'),
-	"HPACK: huge string":                sendBlock(0x88, 0x00, 0x7f, 0xff, 0xff, 0xff, 0xff, 0x07),
-	"HPACK: Huffman with EOS":           sendBlock(0x88, 0x00, 1, 'a', 0x84, 0xff, 0xff, 0xff, 0xff),
-	"HPACK: Huffman padded with zeros":  sendBlock(0x88, 0x00, 1, 'a', 0x81, 0x18),
-	"HPACK: Huffman padded with a byte": sendBlock(0x88, 0x00, 1, 'a', 0x82, 0x1f, 0xff),
-	"HPACK: table larger than allowed":  sendBlock(0x3f, 0xe2, 0x1f, 0x88),
-	"HPACK: table size after a field":   sendBlock(0x88, 0x20),
-	"HPACK: an entry that the table lost": func(p *h2peer, r *h2stream) {
-		p.rawBlock(r, false, 0, 0x08, 3, '1', '0', '3', 0x40, 1, 'x', 1, 'y')
-		p.rawBlock(r, true, 0, 0x20, 0x88, 0xbe)
-	},
-	"a frame longer than allowed":          sendFrame(http2.FrameHeaders, http2.FlagHeadersEndHeaders, make([]byte, 16385)),
-	"DATA longer than allowed":             after200(sendFrame(http2.FrameData, 0, make([]byte, 16385))),
-	"an unknown frame longer than allowed": sendFrame(0x99, 0, make([]byte, 20000)),
-	"a length of 16 MiB":                   sendRaw("\xff\xff\xff\x00\x00\x00\x00\x00\x01"),
-	"HEADERS on stream 0":                  sendFrameOn(0, http2.FrameHeaders, http2.FlagHeadersEndHeaders, 0x88),
-	"HEADERS on an idle stream":            sendFrameOn(0x7fffffff, http2.FrameHeaders, http2.FlagHeadersEndHeaders, 0x88),
-	"HEADERS on an even stream":            sendFrameOn(2, http2.FrameHeaders, http2.FlagHeadersEndHeaders, 0x88),
-	"DATA before HEADERS":                  sendFrame(http2.FrameData, http2.FlagDataEndStream, []byte("hello")),
-	"DATA on stream 0":                     sendFrameOn(0, http2.FrameData, 0, 'x'),
-	"DATA on an idle stream":               sendFrameOn(99999, http2.FrameData, 0, 'x'),
-	"DATA on an even stream":               sendFrameOn(2, http2.FrameData, 0, 'x'),
-	"DATA padded beyond its end":           after200(sendFrame(http2.FrameData, http2.FlagDataPadded, []byte{5, 0, 0, 0, 0})),
-	"DATA without its padding's length":    after200(sendFrame(http2.FrameData, http2.FlagDataPadded, nil)),
-	"HEADERS padded beyond their end":      sendFrame(http2.FrameHeaders, http2.FlagHeadersPadded|http2.FlagHeadersEndHeaders, []byte{9, 0x88}),
-	"HEADERS without padding's length":     sendFrame(http2.FrameHeaders, http2.FlagHeadersPadded|http2.FlagHeadersEndHeaders, nil),
-	"HEADERS cut off within the priority":  sendFrame(http2.FrameHeaders, http2.FlagHeadersPriority|http2.FlagHeadersEndHeaders, []byte{0, 0, 0}),
-	"HEADERS padded over the priority":     sendFrame(http2.FrameHeaders, http2.FlagHeadersPadded|http2.FlagHeadersPriority|http2.FlagHeadersEndHeaders, []byte{2, 0, 0, 0, 0, 0, 0x88}),
-	"RST_STREAM on stream 0":               sendFrameOn(0, http2.FrameRSTStream, 0, 0, 0, 0, 0),
-	"RST_STREAM on an idle stream":         sendFrameOn(99999, http2.FrameRSTStream, 0, 0, 0, 0, 0),
-	"RST_STREAM of 3 bytes":                sendFrame(http2.FrameRSTStream, 0, make([]byte, 3)),
-	"RST_STREAM of 5 bytes":                sendFrame(http2.FrameRSTStream, 0, make([]byte, 5)),
-	"SETTINGS on a stream":                 sendFrame(http2.FrameSettings, 0, nil),
-	"SETTINGS of 5 bytes":                  sendFrameOn(0, http2.FrameSettings, 0, 0, 1, 0, 0, 0),
-	"SETTINGS of 7 bytes":                  sendFrameOn(0, http2.FrameSettings, 0, 0, 3, 0, 0, 0, 1, 0),
-	"SETTINGS ACK with a payload":          sendFrameOn(0, http2.FrameSettings, http2.FlagSettingsAck, 0, 3, 0, 0, 0, 1),
-	"SETTINGS that allow a push":           sendSetting(http2.SettingEnablePush, 1),
-	"SETTINGS with push 2":                 sendSetting(http2.SettingEnablePush, 2),
-	"SETTINGS with a window of 2^31":       sendSetting(http2.SettingInitialWindowSize, 1<<31),
-	"SETTINGS with frames of 16383":        sendSetting(http2.SettingMaxFrameSize, 16383),
-	"SETTINGS with frames of 2^24":         sendSetting(http2.SettingMaxFrameSize, 1<<24),
-	"PING on a stream":                     sendFrame(http2.FramePing, 0, make([]byte, 8)),
-	"PING of 7 bytes":                      sendFrameOn(0, http2.FramePing, 0, make([]byte, 7)...),
-	"PING of 9 bytes":                      sendFrameOn(0, http2.FramePing, 0, make([]byte, 9)...),
-	"PRIORITY of 4 bytes":                  sendFrame(http2.FramePriority, 0, make([]byte, 4)),
-	"PRIORITY on stream 0":                 sendFrameOn(0, http2.FramePriority, 0, make([]byte, 5)...),
-	"GOAWAY of 7 bytes":                    sendFrameOn(0, http2.FrameGoAway, 0, make([]byte, 7)...),
-	"GOAWAY on a stream":                   sendFrame(http2.FrameGoAway, 0, make([]byte, 8)),
-	"a push":                               sendFrame(http2.FramePushPromise, http2.FlagPushPromiseEndHeaders, []byte{0, 0, 0, 2, 0x82, 0x84, 0x86, 0x41, 1, 'x'}),
-	"WINDOW_UPDATE of 3 bytes":             sendFrameOn(0, http2.FrameWindowUpdate, 0, 0, 0, 1),
-	"WINDOW_UPDATE of 5 bytes":             sendFrameOn(0, http2.FrameWindowUpdate, 0, 0, 0, 0, 1, 0),
-	"WINDOW_UPDATE of nothing":             sendFrameOn(0, http2.FrameWindowUpdate, 0, 0, 0, 0, 0),
-	"WINDOW_UPDATE of nothing, stream":     sendFrame(http2.FrameWindowUpdate, 0, make([]byte, 4)),
-	"WINDOW_UPDATE on an idle stream":      sendFrameOn(99999, http2.FrameWindowUpdate, 0, 0, 0, 0, 1),
-	"WINDOW_UPDATE beyond 2^31-1":          sendFrameOn(0, http2.FrameWindowUpdate, 0, 0x7f, 0xff, 0xff, 0xff),
-	"WINDOW_UPDATE beyond, stream":         sendFrame(http2.FrameWindowUpdate, 0, []byte{0x7f, 0xff, 0xff, 0xff}),
+	"HPACK: index 0":                   sendBlock(0x88, 0x80),
+	"HPACK: table larger than allowed": sendBlock(0x3f, 0xe2, 0x1f, 0x88),
+	"HPACK: table size after a field":  sendBlock(0x88, 0x20),
+	"a frame longer than allowed":      sendFrame(http2.FrameHeaders, http2.FlagHeadersEndHeaders, make([]byte, 16385)),
+	"a length of 16 MiB":               sendRaw("\xff\xff\xff\x00\x00\x00\x00\x00\x01"),
+
+	"HEADERS on stream 0":       sendFrameOn(0, http2.FrameHeaders, http2.FlagHeadersEndHeaders, 0x88),
+	"HEADERS on an idle stream": sendFrameOn(0x7fffffff, http2.FrameHeaders, http2.FlagHeadersEndHeaders, 0x88),
+	"HEADERS on an even stream": sendFrameOn(2, http2.FrameHeaders, http2.FlagHeadersEndHeaders, 0x88),
+
+	"DATA before HEADERS":               sendFrame(http2.FrameData, http2.FlagDataEndStream, []byte("hello")),
+	"DATA on stream 0":                  sendFrameOn(0, http2.FrameData, 0, 'x'),
+	"DATA padded beyond its end":        after200(sendFrame(http2.FrameData, http2.FlagDataPadded, []byte{5, 0, 0, 0, 0})),
+	"DATA without its padding's length": after200(sendFrame(http2.FrameData, http2.FlagDataPadded, nil)),
+
+	"HEADERS padded beyond their end":     sendFrame(http2.FrameHeaders, http2.FlagHeadersPadded|http2.FlagHeadersEndHeaders, []byte{9, 0x88}),
+	"HEADERS without padding's length":    sendFrame(http2.FrameHeaders, http2.FlagHeadersPadded|http2.FlagHeadersEndHeaders, nil),
+	"HEADERS cut off within the priority": sendFrame(http2.FrameHeaders, http2.FlagHeadersPriority|http2.FlagHeadersEndHeaders, []byte{0, 0, 0}),
+	"HEADERS padded over the priority":    sendFrame(http2.FrameHeaders, http2.FlagHeadersPadded|http2.FlagHeadersPriority|http2.FlagHeadersEndHeaders, []byte{2, 0, 0, 0, 0, 0, 0x88}),
+
+	"RST_STREAM on stream 0":       sendFrameOn(0, http2.FrameRSTStream, 0, 0, 0, 0, 0),
+	"RST_STREAM on an idle stream": sendFrameOn(99999, http2.FrameRSTStream, 0, 0, 0, 0, 0),
+	"RST_STREAM of 3 bytes":        sendFrame(http2.FrameRSTStream, 0, make([]byte, 3)),
+
+	"SETTINGS on a stream":           sendFrame(http2.FrameSettings, 0, nil),
+	"SETTINGS of 5 bytes":            sendFrameOn(0, http2.FrameSettings, 0, 0, 1, 0, 0, 0),
+	"SETTINGS ACK with a payload":    sendFrameOn(0, http2.FrameSettings, http2.FlagSettingsAck, 0, 3, 0, 0, 0, 1),
+	"SETTINGS that allow a push":     sendSetting(http2.SettingEnablePush, 1),
+	"SETTINGS with a window of 2^31": sendSetting(http2.SettingInitialWindowSize, 1<<31),
+	"SETTINGS with frames of 16383":  sendSetting(http2.SettingMaxFrameSize, 16383),
+	"SETTINGS with frames of 2^24":   sendSetting(http2.SettingMaxFrameSize, 1<<24),
+
+	"PING on a stream": sendFrame(http2.FramePing, 0, make([]byte, 8)),
+	"PING of 7 bytes":  sendFrameOn(0, http2.FramePing, 0, make([]byte, 7)...),
+
+	"PRIORITY of 4 bytes":  sendFrame(http2.FramePriority, 0, make([]byte, 4)),
+	"PRIORITY on stream 0": sendFrameOn(0, http2.FramePriority, 0, make([]byte, 5)...),
+
+	"GOAWAY of 7 bytes":  sendFrameOn(0, http2.FrameGoAway, 0, make([]byte, 7)...),
+	"GOAWAY on a stream": sendFrame(http2.FrameGoAway, 0, make([]byte, 8)),
+	"a push":             sendFrame(http2.FramePushPromise, http2.FlagPushPromiseEndHeaders, []byte{0, 0, 0, 2, 0x82, 0x84, 0x86, 0x41, 1, 'x'}),
+
+	"WINDOW_UPDATE of 3 bytes":         sendFrameOn(0, http2.FrameWindowUpdate, 0, 0, 0, 1),
+	"WINDOW_UPDATE of nothing":         sendFrameOn(0, http2.FrameWindowUpdate, 0, 0, 0, 0, 0),
+	"WINDOW_UPDATE of nothing, stream": sendFrame(http2.FrameWindowUpdate, 0, make([]byte, 4)),
+	"WINDOW_UPDATE on an idle stream":  sendFrameOn(99999, http2.FrameWindowUpdate, 0, 0, 0, 0, 1),
+	"WINDOW_UPDATE beyond 2^31-1":      sendFrameOn(0, http2.FrameWindowUpdate, 0, 0x7f, 0xff, 0xff, 0xff),
+	"WINDOW_UPDATE beyond, stream":     sendFrame(http2.FrameWindowUpdate, 0, []byte{0x7f, 0xff, 0xff, 0xff}),
 	"a stream's window beyond, by SETTINGS": func(p *h2peer, r *h2stream) {
 		p.WriteWindowUpdate(r.id, 1000)
 		p.WriteSettings(windowSetting(1<<31 - 1))
 	},
-	"CONTINUATION without HEADERS":       sendFrame(http2.FrameContinuation, http2.FlagContinuationEndHeaders, []byte{0x88}),
-	"CONTINUATION on stream 0":           sendFrameOn(0, http2.FrameContinuation, http2.FlagContinuationEndHeaders, 0x88),
-	"CONTINUATION after whole HEADERS":   after200(sendFrame(http2.FrameContinuation, http2.FlagContinuationEndHeaders, []byte{0x88})),
-	"CONTINUATION of another stream":     unended(func(p *h2peer, r *h2stream) { p.WriteContinuation(r.id+2, true, nil) }),
-	"DATA within a header block":         unended(sendFrame(http2.FrameData, 0, nil)),
-	"PING within a header block":         unended(sendFrameOn(0, http2.FramePing, 0, make([]byte, 8)...)),
-	"SETTINGS within a header block":     unended(sendFrameOn(0, http2.FrameSettings, 0)),
-	"HEADERS within a header block":      unended(sendFrame(http2.FrameHeaders, http2.FlagHeadersEndHeaders, []byte{0x88})),
-	"an unknown frame in a header block": unended(sendFrameOn(0, 0x42, 0)),
-	"RST_STREAM within a header block":   unended(sendFrame(http2.FrameRSTStream, 0, make([]byte, 4))),
+
+	"CONTINUATION without HEADERS":   sendFrame(http2.FrameContinuation, http2.FlagContinuationEndHeaders, []byte{0x88}),
+	"CONTINUATION of another stream": unended(func(p *h2peer, r *h2stream) { p.WriteContinuation(r.id+2, true, nil) }),
+
+	"DATA within a header block": unended(sendFrame(http2.FrameData, 0, nil)),
 	"a header block longer than 64 KiB": func(p *h2peer, r *h2stream) {
 		p.headersIn(r, 16384, true, ":status", "200", "x", strings.Repeat("\xff", 70_000))
 	},
+
 	"HTTP/1.1 in the middle of it all":    sendRaw("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"),
 	"no :status":                          sendFields("content-length", "0"),
 	"an empty header block":               sendBlock(),
 	"no :status, then a response":         func(p *h2peer, r *h2stream) { p.headers(r, false, "server", "x"); hello(p, r) },
-	"two :status":                         sendFields(":status", "200", ":status", "200"),
-	":status after another field":         sendFields("server", "x", ":status", "200"),
-	":status of letters":                  sendFields(":status", "abc"),
-	":status of two digits":               sendFields(":status", "20"),
-	":status of four digits":              sendFields(":status", "2000"),
-	":status 99":                          sendFields(":status", "099"),
-	":status 600":                         sendFields(":status", "600"),
-	"an empty :status":                    sendFields(":status", ""),
-	"a pseudo-header of requests":         sendFields(":status", "200", ":path", "/"),
-	"an unknown pseudo-header":            sendFields(":status", "200", ":new", "x"),
 	"a name in upper case":                sendFields(":status", "200", "Server", "x"),
-	"a name with a space":                 sendFields(":status", "200", "a b", "x"),
-	"a name with a line break":            sendFields(":status", "200", "a\r\nb", "x"),
-	"an empty name":                       sendFields(":status", "200", "", "x"),
 	"switching protocols":                 sendFields(":status", "101"),
 	"1xx that ends the stream":            sendFields(":status", "103"),
 	"less than content-length":            sendBody("6"),
 	"more than content-length":            sendBody("4"),
 	"content-length without a body":       sendFields(":status", "200", "content-length", "1"),
-	"content-length of letters":           sendBody("five"),
-	"a negative content-length":           sendBody("-5"),
-	"a content-length list":               sendBody("5, 5"),
-	"an empty content-length":             sendBody(""),
-	"a huge content-length":               sendBody("99999999999999999999"),
-	"two content-lengths":                 sendBody("5", "content-length", "6"),
 	"a second header without END_STREAM":  after200(func(p *h2peer, r *h2stream) { p.headers(r, false, "x", "y") }),
 	"a second response on a stream":       after200(func(p *h2peer, r *h2stream) { p.headers(r, true, ":status", "200") }),
 	"trailers with a pseudo-header":       after200(func(p *h2peer, r *h2stream) { p.headers(r, true, ":path", "/") }),
 	"trailers with a name in upper case":  after200(func(p *h2peer, r *h2stream) { p.headers(r, true, "X-Sum", "1") }),
 	"trailers too early for their length": func(p *h2peer, r *h2stream) { p.headers(r, false, okHead...); p.headers(r, true, "x", "y") },
 }
-
-// make128 are n bytes of an integer that goes on.
-func make128(n int) []byte { return []byte(strings.Repeat("\x80", n)) }
 
 func sendRaw(bytes string) func(*h2peer, *h2stream) {
 	return func(p *h2peer, _ *h2stream) { p.out.WriteString(bytes) }
@@ -144,10 +101,9 @@ func sendFields(fields ...string) func(*h2peer, *h2stream) {
 	return func(p *h2peer, r *h2stream) { p.headers(r, true, fields...) }
 }
 
-// sendBody is five bytes and what content-length says.
-func sendBody(length string, more ...string) func(*h2peer, *h2stream) {
+func sendBody(length string) func(*h2peer, *h2stream) {
 	return func(p *h2peer, r *h2stream) {
-		p.headers(r, false, append([]string{":status", "200", "content-length", length}, more...)...)
+		p.headers(r, false, ":status", "200", "content-length", length)
 		p.data(r, "hello", true)
 	}
 }
@@ -156,7 +112,6 @@ func sendFrameOn(id uint32, kind http2.FrameType, flags http2.Flags, payload ...
 	return func(p *h2peer, _ *h2stream) { p.WriteRawFrame(kind, flags, id, payload) }
 }
 
-// sendFrame is a frame on the request's stream.
 func sendFrame(kind http2.FrameType, flags http2.Flags, payload []byte) func(*h2peer, *h2stream) {
 	return func(p *h2peer, r *h2stream) { p.WriteRawFrame(kind, flags, r.id, payload) }
 }
@@ -172,7 +127,6 @@ func after200(then func(*h2peer, *h2stream)) func(*h2peer, *h2stream) {
 	}
 }
 
-// unended begins a header block, and goes on with something else.
 func unended(then func(*h2peer, *h2stream)) func(*h2peer, *h2stream) {
 	return func(p *h2peer, r *h2stream) {
 		p.WriteHeaders(http2.HeadersFrameParam{StreamID: r.id, BlockFragment: []byte{0x88}})
@@ -298,9 +252,15 @@ func TestConnectionsThatEndTooSoonAreReadErrors(t *testing.T) {
 			s := serveH2(t, script)
 			o := h2Options(s)
 			o.Connections, o.Streams, o.Requests = 3, 1, 3
-			if r := load(t, o); r.Errors[ErrRead]+r.Errors[ErrWrite] != 3 {
+			r := load(t, o)
+			if r.Errors[ErrRead]+r.Errors[ErrWrite] != 3 {
 				t.Error(r)
 			}
+			cause := CauseShort
+			if name == "by a reset" {
+				cause = CauseReset
+			}
+			wantCause(t, r, cause, 3)
 		})
 	}
 }
@@ -316,7 +276,7 @@ func TestHalfAFrameIsWaitedFor(t *testing.T) {
 				p.out.WriteString(bytes)
 			})
 			o := h2Options(s)
-			o.Requests, o.Timeout = 10, 300*time.Millisecond
+			o.Requests, o.Timeout = 10, 300*ms
 			wantErrors(t, load(t, o), ErrTimeout, 10)
 		})
 	}

@@ -12,7 +12,6 @@ import (
 	"time"
 )
 
-// openFiles are the descriptors of this process.
 func openFiles(t *testing.T) int {
 	t.Helper()
 	files, err := os.ReadDir("/proc/self/fd")
@@ -81,8 +80,22 @@ func TestNothingIsLeftBehind(t *testing.T) {
 					stacks := make([]byte, 1<<16)
 					t.Fatalf("%d descriptors more, %d goroutines more:\n%s", openFiles(t)-files, runtime.NumGoroutine()-goroutines, stacks[:runtime.Stack(stacks, true)])
 				}
-				time.Sleep(time.Millisecond)
+				time.Sleep(ms)
 			}
 		})
 	}
+}
+
+type cutConn struct {
+	net.Conn
+	left int
+}
+
+func (c *cutConn) Write(p []byte) (int, error) {
+	n := min(c.left, len(p))
+	c.left -= n
+	if n == 0 {
+		return 0, io.ErrShortWrite
+	}
+	return c.Conn.Write(p[:n])
 }

@@ -1,12 +1,10 @@
 package engine
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 
 	"golang.org/x/net/http2"
-	"golang.org/x/net/http2/hpack"
 )
 
 // h2Options are 40 requests on 2 connections of 5 streams.
@@ -47,30 +45,17 @@ func (p *h2peer) rawBlock(r *h2stream, end bool, size int64, block ...byte) {
 var okHead = []string{":status", "200", "content-length", "5"}
 
 func TestLegalOddities(t *testing.T) {
-	literal := func(name, value string) string {
-		return "\x00" + string(rune(len(name))) + name + string(rune(len(value))) + value
-	}
 	for name, answer := range map[string]func(p *h2peer, r *h2stream){
 		"plain": hello,
-		"byte by byte": func(p *h2peer, r *h2stream) {
-			p.pieces = 1
-			hello(p, r)
-		},
 		"padded": func(p *h2peer, r *h2stream) {
 			block, size := p.encode(okHead...)
 			p.countHeaders(block, size)
-			p.WriteHeaders(http2.HeadersFrameParam{StreamID: r.id, BlockFragment: block, EndHeaders: true, PadLength: 255})
+			p.WriteHeaders(http2.HeadersFrameParam{StreamID: r.id, BlockFragment: block, EndHeaders: true, PadLength: 255, Priority: http2.PriorityParam{StreamDep: 1 << 30, Exclusive: true, Weight: 200}})
 			for i, part := range []string{"he", "", "llo"} {
 				p.WriteDataPadded(r.id, i == 2, []byte(part), make([]byte, 100*i))
 			}
 			p.server.body.Add(5)
 			p.done(r)
-		},
-		"padded, with a priority": func(p *h2peer, r *h2stream) {
-			block, size := p.encode(okHead...)
-			p.countHeaders(block, size)
-			p.WriteHeaders(http2.HeadersFrameParam{StreamID: r.id, BlockFragment: block, EndHeaders: true, PadLength: 1, Priority: http2.PriorityParam{StreamDep: 1 << 30, Exclusive: true, Weight: 200}})
-			p.data(r, "hello", true)
 		},
 		"all padding, in pieces": func(p *h2peer, r *h2stream) {
 			p.pieces = 7
@@ -160,68 +145,6 @@ func TestLegalOddities(t *testing.T) {
 		"RST_STREAM after the end": func(p *h2peer, r *h2stream) {
 			hello(p, r)
 			p.WriteRSTStream(r.id, http2.ErrCodeNo)
-		},
-		"interleaved": func(p *h2peer, r *h2stream) {
-			p.headers(r, false, okHead...)
-			p.data(r, "h", false)
-			if len(p.ready) == 0 {
-				p.data(r, "ello", true)
-				return
-			}
-			other := p.next()
-			p.headers(other, false, okHead...)
-			for i := 1; i < 5; i++ {
-				p.data(r, "hello"[i:i+1], i == 4)
-				p.data(other, "hell"[i-1:i], false)
-			}
-			p.data(other, "o", true)
-		},
-		"last request first": func(p *h2peer, r *h2stream) {
-			all := append([]*h2stream{r}, p.ready...)
-			p.ready = nil
-			for i := len(all) - 1; i >= 0; i-- {
-				hello(p, all[i])
-			}
-		},
-		"HPACK: literals without names": func(p *h2peer, r *h2stream) {
-			p.rawBlock(r, true, 7+3+14+1, []byte(literal(":status", "200")+literal("content-length", "0"))...)
-		},
-		"HPACK: never indexed, names by index": func(p *h2peer, r *h2stream) {
-			// :status is 8, content-length 28, server 54.
-			p.rawBlock(r, true, 7+3+14+1+6, 0x18, 3, '2', '0', '0', 0x1f, 28-15, 1, '0', 0x0f, 54-15, 0)
-		},
-		"HPACK: integers with zeros appended": func(p *h2peer, r *h2stream) {
-			// 28 as 15 + 13, the 13 in three bytes.
-			p.rawBlock(r, true, 10+15, 0x88, 0x0f, 0x8d, 0x80, 0x00, 1, '0')
-		},
-		"HPACK: table resized twice, entries larger than it": func(p *h2peer, r *h2stream) {
-			p.encoder.SetMaxDynamicTableSize(0)
-			p.encoder.SetMaxDynamicTableSize(64)
-			p.headers(r, false, append(okHead, "x", strings.Repeat("y", 100), "a", "b", "c", "d")...)
-			p.encoder.SetMaxDynamicTableSize(4096)
-			p.data(r, "hello", true)
-		},
-		"HPACK: an entry that fills the table": func(p *h2peer, r *h2stream) {
-			p.encoder.SetMaxDynamicTableSize(64)
-			p.headers(r, true, ":status", "200", "x", strings.Repeat("y", 31))
-		},
-		"HPACK: entries pushed out": func(p *h2peer, r *h2stream) {
-			fields := append([]string(nil), okHead...)
-			for i := range 30 {
-				fields = append(fields, fmt.Sprintf("name-%d", (int(r.id)+i)%45), strings.Repeat("v", 100))
-			}
-			p.headers(r, false, fields...)
-			p.data(r, "hello", true)
-		},
-		"HPACK: status and length from the dynamic table": func(p *h2peer, r *h2stream) {
-			p.headers(r, false, ":status", "299", "content-length", "5")
-			p.data(r, "hello", true)
-		},
-		"HPACK: sensitive": func(p *h2peer, r *h2stream) {
-			p.block.Reset()
-			p.encoder.WriteField(hpack.HeaderField{Name: ":status", Value: "200", Sensitive: true})
-			p.encoder.WriteField(hpack.HeaderField{Name: "set-cookie", Value: "a=b", Sensitive: true})
-			p.rawBlock(r, true, 10+13, append([]byte(nil), p.block.Bytes()...)...)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -3,7 +3,6 @@ package engine
 import (
 	"crypto/x509"
 	"encoding/pem"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -26,26 +25,6 @@ func opensslServer(t *testing.T, cipher string, more ...string) (server *exec.Cm
 	address = freeAddress(t)
 	words := []string{"s_server", "-accept", address, "-cert", file, "-key", file, "-tls1_3", "-ciphersuites", cipher}
 	return exec.Command(openssl, append(words, more...)...), address
-}
-
-// launch starts a command, which is killed at the test's end.
-func launch(t *testing.T, command *exec.Cmd) {
-	t.Helper()
-	must(t, command.Start())
-	t.Cleanup(func() {
-		command.Process.Kill()
-		command.Wait()
-	})
-}
-
-// dialSoon connects to a server that may not listen yet.
-func dialSoon(t *testing.T, address string) (c net.Conn) {
-	waitFor(t, func() bool {
-		dialed, err := net.Dial("tcp", address)
-		c = dialed
-		return err == nil
-	})
-	return c
 }
 
 // TestEveryCipherOfTLS13 needs a server whose ciphers can be chosen in TLS 1.3, which Go's cannot.

@@ -11,8 +11,6 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// This file is what the scripted peer makes of the frames that a client sends: state, and all that RFC 9113 asks of them.
-
 func (p *h2peer) readSettings(f *http2.SettingsFrame) {
 	if f.IsAck() {
 		if len(p.ours) == 0 {
@@ -48,7 +46,6 @@ func (p *h2peer) readSettings(f *http2.SettingsFrame) {
 	}
 }
 
-// acknowledged applies the peer's own settings: the client knows them from here on.
 func (p *h2peer) acknowledged(settings []http2.Setting) {
 	if p.acked == 0 {
 		p.limit = never
@@ -182,7 +179,6 @@ func (p *h2peer) readData(f *http2.DataFrame) {
 	}
 }
 
-// give widens the client's window on a stream; nil is the connection.
 func (p *h2peer) give(r *h2stream, n int64) {
 	id := uint32(0)
 	if r != nil {
@@ -194,7 +190,6 @@ func (p *h2peer) give(r *h2stream, n int64) {
 	p.WriteWindowUpdate(id, uint32(n))
 }
 
-// ended notes the end of a request.
 func (p *h2peer) ended(r *h2stream) {
 	r.ended = true
 	if length := r.value("content-length"); length != "" && length != strconv.Itoa(len(r.body)) {
@@ -203,13 +198,11 @@ func (p *h2peer) ended(r *h2stream) {
 	p.ready = append(p.ready, r)
 }
 
-// rst resets a stream.
 func (p *h2peer) rst(r *h2stream, code http2.ErrCode) {
 	p.WriteRSTStream(r.id, code)
 	delete(p.streams, r.id)
 }
 
-// isFault tells whether the bytes read were wrong, rather than at an end.
 func isFault(err error) bool {
 	return errors.As(err, new(http2.ConnectionError)) || errors.As(err, new(http2.StreamError)) || errors.Is(err, http2.ErrFrameTooLarge)
 }

@@ -23,7 +23,6 @@ type wire struct {
 	headers, decoded, body, sent, received atomic.Int64
 }
 
-// peerServer is a scripted HTTP/2 server: its script runs once per connection.
 type peerServer struct {
 	*testServer
 	wire
@@ -33,15 +32,16 @@ type peerServer struct {
 	mostOpen atomic.Int64
 	// faultGoAways are GOAWAY frames that the client has sent for an error, orderlyGoAways those without one.
 	faultGoAways, orderlyGoAways atomic.Int64
-	mu                           sync.Mutex
-	states                       []tls.ConnectionState
+	// readsOnly, if set before the load, is how many bytes of a request over HTTP/3 are read.
+	readsOnly int
+	mu        sync.Mutex
+	states    []tls.ConnectionState
 }
 
 func (s *peerServer) String() string {
 	return fmt.Sprintf("%v, answered %d and had %d open at most", s.testServer, s.answered.Load(), s.mostOpen.Load())
 }
 
-// serveH2 starts a server for h2c with prior knowledge.
 func serveH2(t testing.TB, script func(p *h2peer)) *peerServer {
 	return serveH2TLS(t, nil, script)
 }
@@ -82,14 +82,12 @@ func servePeer(t testing.TB, isTLS bool, handler func(s *peerServer, c net.Conn)
 	return s
 }
 
-// handshakes are what the handshakes came to so far.
 func (s *peerServer) handshakes() []tls.ConnectionState {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.states)
 }
 
-// peer makes the server's end of a connection.
 func (s *peerServer) peer(t testing.TB, c net.Conn) *h2peer {
 	p := &h2peer{
 		t: t, server: s, conn: c, streams: map[uint32]*h2stream{}, resets: map[uint32]http2.ErrCode{},

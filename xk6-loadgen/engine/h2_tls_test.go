@@ -6,60 +6,44 @@ import (
 	"net"
 	"strings"
 	"testing"
-	"time"
 )
 
 func TestWhatTLSNegotiates(t *testing.T) {
-	type want struct{ version, cipher, keyExchange string }
-	tests := map[string]struct {
-		key    func() tls.Certificate
-		server func(*tls.Config)
-		client TLSOptions
-		want   want
-	}{
-		"server has TLS 1.2 only":       {rsaKey, func(c *tls.Config) { c.MaxVersion = tls.VersionTLS12 }, TLSOptions{}, want{"TLSv1.2", "", "X25519"}},
-		"client has TLS 1.2 only":       {rsaKey, nil, TLSOptions{MaxVersion: "TLSv1.2"}, want{"TLSv1.2", "", "X25519"}},
-		"server has TLS 1.3 only":       {rsaKey, func(c *tls.Config) { c.MinVersion = tls.VersionTLS13 }, TLSOptions{}, want{"TLSv1.3", "", "X25519"}},
-		"client has TLS 1.3 only":       {ecdsaKey, nil, TLSOptions{MinVersion: "TLSv1.3"}, want{"TLSv1.3", "", "X25519"}},
-		"both":                          {rsaKey, nil, TLSOptions{MinVersion: "TLSv1.2", MaxVersion: "TLSv1.3"}, want{"TLSv1.3", "", "X25519"}},
-		"server asks for a certificate": {rsaKey, func(c *tls.Config) { c.ClientAuth = tls.RequestClientCert }, TLSOptions{}, want{"TLSv1.3", "", "X25519"}},
-		"tickets and cipher for new connections": {ecdsaKey, nil, TLSOptions{MaxVersion: "TLSv1.2", Ciphers: []string{"ecdhe-ecdsa-chacha20-poly1305"}},
-			want{"TLSv1.2", "ECDHE-ECDSA-CHACHA20-POLY1305", "X25519"}},
+	type negotiation struct {
+		key                          func() tls.Certificate
+		server                       func(*tls.Config)
+		client                       TLSOptions
+		version, cipher, keyExchange string // no cipher: the server's choice
+	}
+	only := func(least, most uint16, curves ...tls.CurveID) func(*tls.Config) {
+		return func(c *tls.Config) { c.MinVersion, c.MaxVersion, c.CurvePreferences = least, most, curves }
+	}
+	const v12, v13, x = "TLSv1.2", "TLSv1.3", "X25519"
+	tests := map[string]negotiation{
+		"server has TLS 1.2 only":       {rsaKey, only(0, tls.VersionTLS12), TLSOptions{}, v12, "", x},
+		"client has TLS 1.2 only":       {rsaKey, nil, TLSOptions{MaxVersion: v12}, v12, "", x},
+		"server has TLS 1.3 only":       {rsaKey, only(tls.VersionTLS13, 0), TLSOptions{}, v13, "", x},
+		"client has TLS 1.3 only":       {ecdsaKey, nil, TLSOptions{MinVersion: v13}, v13, "", x},
+		"both":                          {rsaKey, nil, TLSOptions{MinVersion: v12, MaxVersion: v13}, v13, "", x},
+		"server asks for a certificate": {rsaKey, func(c *tls.Config) { c.ClientAuth = tls.RequestClientCert }, TLSOptions{}, v13, "", x},
+		"new connections":               {ecdsaKey, nil, TLSOptions{MaxVersion: v12, Ciphers: []string{"ecdhe-ecdsa-chacha20-poly1305"}}, v12, "ECDHE-ECDSA-CHACHA20-POLY1305", x},
 	}
 	for kind, key := range map[string]func() tls.Certificate{"RSA": rsaKey, "ECDSA": ecdsaKey} {
 		for _, cipher := range []string{"AES128-GCM-SHA256", "AES256-GCM-SHA384", "CHACHA20-POLY1305"} {
 			name := "ECDHE-" + kind + "-" + cipher
-			tests["client's "+name] = struct {
-				key    func() tls.Certificate
-				server func(*tls.Config)
-				client TLSOptions
-				want   want
-			}{key, nil, TLSOptions{MaxVersion: "TLSv1.2", Ciphers: []string{name}}, want{"TLSv1.2", name, "X25519"}}
+			tests["client's "+name] = negotiation{key, nil, TLSOptions{MaxVersion: v12, Ciphers: []string{name}}, v12, name, x}
 		}
 	}
-	for name, id := range map[string]tls.CurveID{"X25519": tls.X25519, "P-256": tls.CurveP256, "P-384": tls.CurveP384, "P-521": tls.CurveP521} {
-		for version, most := range map[string]uint16{"TLSv1.2": tls.VersionTLS12, "TLSv1.3": tls.VersionTLS13} {
-			test := tests["both"]
-			test.client = TLSOptions{Curves: []string{name}, MaxVersion: version}
-			test.want = want{version, "", name}
-			tests["client's "+name+", "+version] = test
-			test.client = TLSOptions{}
-			test.server = func(c *tls.Config) { c.CurvePreferences, c.MaxVersion = []tls.CurveID{id}, most }
-			tests["server's "+name+", "+version] = test
+	for name, id := range map[string]tls.CurveID{x: tls.X25519, "P-256": tls.CurveP256, "P-384": tls.CurveP384, "P-521": tls.CurveP521} {
+		for version, most := range map[string]uint16{v12: tls.VersionTLS12, v13: tls.VersionTLS13} {
+			tests["client's "+name+", "+version] = negotiation{rsaKey, nil, TLSOptions{Curves: []string{name}, MaxVersion: version}, version, "", name}
+			tests["server's "+name+", "+version] = negotiation{rsaKey, only(0, most, id), TLSOptions{}, version, "", name}
 		}
 	}
 	for name, id := range map[string]tls.CurveID{"X25519MLKEM768": tls.X25519MLKEM768, "SecP256r1MLKEM768": tls.SecP256r1MLKEM768} {
-		test := tests["both"]
-		test.client.Curves = []string{name}
-		test.want.keyExchange = name
-		tests["client's "+name] = test
-		test.client.Curves = []string{name, "X25519"}
-		test.server = func(c *tls.Config) { c.CurvePreferences = []tls.CurveID{tls.X25519} }
-		test.want.keyExchange = "X25519"
-		tests["only the client has "+name] = test
-		test.client.Curves = nil
-		test.server = func(c *tls.Config) { c.CurvePreferences = []tls.CurveID{id, tls.X25519} }
-		tests["not asked for "+name] = test
+		tests["client's "+name] = negotiation{rsaKey, nil, TLSOptions{Curves: []string{name}}, v13, "", name}
+		tests["only the client has "+name] = negotiation{rsaKey, only(0, 0, tls.X25519), TLSOptions{Curves: []string{name, x}}, v13, "", x}
+		tests["not asked for "+name] = negotiation{rsaKey, only(0, 0, id, tls.X25519), TLSOptions{}, v13, "", x}
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -71,20 +55,19 @@ func TestWhatTLSNegotiates(t *testing.T) {
 			s := serveH2TLS(t, config, answering(hello))
 			o := h2Options(s)
 			o.Streams, o.Requests = 1, 6
-			o.KeepAlive = !strings.Contains(name, "new connections")
+			o.KeepAlive = name != "new connections"
 			o.TLS = test.client
 			o.TLS.InsecureSkipVerify = true
 			r := load(t, o)
 			if r.Responses[0] != 6 || r.TLS == nil {
-				t.Fatalf("responses %v, TLS %v: %s", r.Responses, r.TLS, r.ErrorExample)
+				t.Fatal(r)
 			}
-			got := want{r.TLS.Version, r.TLS.Cipher, r.TLS.KeyExchange}
-			if test.want.cipher == "" {
-				// The server's choice; it says which.
-				test.want.cipher = openSSLName(s.handshakes()[0].CipherSuite)
+			want := TLSState{test.version, test.cipher, test.keyExchange}
+			if want.Cipher == "" {
+				want.Cipher = openSSLName(s.handshakes()[0].CipherSuite)
 			}
-			if got != test.want {
-				t.Errorf("negotiated %+v, want %+v", got, test.want)
+			if *r.TLS != want {
+				t.Errorf("negotiated %+v, want %+v", *r.TLS, want)
 			}
 			for _, state := range s.handshakes() {
 				if state.DidResume {
@@ -113,10 +96,9 @@ func TestServerName(t *testing.T) {
 	}
 	o := h2Options(s)
 	o.TLS = TLSOptions{ServerName: "b.example"}
-	wantTLSFailure(t, o, "b.example")
+	wantTLSFailure(t, o, CauseOther, "b.example")
 }
 
-// openSSLName is a suite's name as OpenSSL has it.
 func openSSLName(id uint16) string {
 	name := tls.CipherSuiteName(id)
 	if strings.HasPrefix(name, "TLS_ECDHE") {
@@ -127,11 +109,12 @@ func openSSLName(id uint16) string {
 }
 
 // wantTLSFailure runs against the server, and checks that each attempt is an error of TLS with this in its text.
-func wantTLSFailure(t *testing.T, o Options, hint string) {
+func wantTLSFailure(t *testing.T, o Options, cause ErrorCause, hint string) {
 	t.Helper()
 	o.Connections, o.Streams, o.Requests = 3, 1, 3
 	r := load(t, o)
 	wantErrors(t, r, ErrTLS, 3)
+	wantCause(t, r, cause, 3)
 	if !strings.Contains(r.ErrorExample, hint) || strings.Contains(r.ErrorExample, "\n") {
 		t.Errorf("example %q, want one line with %q", r.ErrorExample, hint)
 	}
@@ -169,7 +152,7 @@ func TestHandshakesThatCannotSucceed(t *testing.T) {
 			s := serveH2TLS(t, config, answering(hello))
 			o := h2Options(s)
 			o.Protocol, o.TLS = test.protocol, test.client
-			wantTLSFailure(t, o, test.hint)
+			wantTLSFailure(t, o, CauseOther, test.hint)
 		})
 	}
 }
@@ -197,20 +180,5 @@ func TestPlainHTTPToATLSPort(t *testing.T) {
 				t.Error(r)
 			}
 		})
-	}
-}
-
-func TestConnectTimeIncludesTheHandshake(t *testing.T) {
-	t.Parallel()
-	const delay = 60 * time.Millisecond
-	s := servePeer(t, true, func(s *peerServer, c net.Conn) {
-		time.Sleep(delay) // what is measured
-		always(ok)(s.testServer, tls.Server(c, serverTLS(rsaKey)))
-	})
-	o := options(s.url)
-	o.Requests, o.TLS.InsecureSkipVerify = 20, true
-	r := load(t, o)
-	if r.Responses[0] != 20 || r.ConnectMs.Min < 60 || r.FirstByteMs.Min < 60 || r.LatencyMs.Min >= 60 || r.Seconds < 0.06 {
-		t.Error(r)
 	}
 }

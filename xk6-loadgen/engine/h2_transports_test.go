@@ -14,7 +14,6 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// transport is one way to load a server. What holds for one has to hold for all.
 type transport struct {
 	name     string
 	protocol Protocol
@@ -44,7 +43,6 @@ func (x transport) config() *tls.Config {
 	return serverTLS(ecdsaKey)
 }
 
-// options are sound defaults against the URL.
 func (x transport) options(url string) Options {
 	o := options(url)
 	o.Protocol, o.Streams = x.protocol, x.streams
@@ -52,21 +50,18 @@ func (x transport) options(url string) Options {
 	return o
 }
 
-// asked is a request as the peer saw it; the names in header are in lower case.
 type asked struct {
 	method, path string
 	header       map[string]string
 	body         []byte
 }
 
-// answer is what the peer does with a request.
 type answer struct {
 	status int
 	body   string
 	ending ending
 }
 
-// ending is how a peer ends an answer.
 type ending int
 
 const (
@@ -125,7 +120,6 @@ func (x transport) serve(t testing.TB, answer func(asked) answer, settings ...ht
 	})
 }
 
-// hasBody tells whether the answer to a request with this method can have a body.
 func (a answer) hasBody(method string) bool {
 	return method != http.MethodHead && a.status != 204 && a.status != 304
 }

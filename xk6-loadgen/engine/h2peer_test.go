@@ -12,20 +12,16 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// h2stream is one request as the peer saw it.
 type h2stream struct {
 	id     uint32
 	fields []hpack.HeaderField
-	// block is the length of its header block.
-	block int
-	body  []byte
-	// ended: the client has sent END_STREAM.
-	ended bool
+	block  int
+	body   []byte
+	ended  bool
 	// window is what the peer may send on it, receive what the client may.
 	window, receive int64
 }
 
-// value is the value of a header field; empty when there is none.
 func (r *h2stream) value(name string) string {
 	for _, f := range r.fields {
 		if f.Name == name {
@@ -47,22 +43,18 @@ type h2peer struct {
 	block   bytes.Buffer
 	encoder *hpack.Encoder
 	decoder *hpack.Decoder
-	// pieces, when set, is the number of bytes that are sent at a time.
-	pieces int
+	pieces  int
 
 	streams map[uint32]*h2stream
 	resets  map[uint32]http2.ErrCode
-	// requests whose END_STREAM has come, in its order.
-	ready  []*h2stream
-	lastID uint32
+	ready   []*h2stream
+	lastID  uint32
 	// window is what the peer may send on the connection, receive what the client may; both can fall below zero.
 	window, receive int64
 	theirInitial    int64
-	// theirs are the client's settings; nil before they have come.
-	theirs map[http2.SettingID]uint32
-	// ours are the peer's SETTINGS that are not acknowledged yet.
-	ours  [][]http2.Setting
-	acked int
+	theirs          map[http2.SettingID]uint32
+	ours            [][]http2.Setting
+	acked           int
 	// greeted: the peer has sent SETTINGS. owed are acknowledgements that wait for them.
 	greeted      bool
 	owed         int
@@ -76,10 +68,8 @@ type h2peer struct {
 	mustShrink  bool
 }
 
-// gone ends a script: the client has closed the connection.
 type gone struct{}
 
-// play runs a script, and serves the connection until the client closes it.
 func (p *h2peer) play(script func(*h2peer)) {
 	defer func() {
 		if r := recover(); r != nil && r != (gone{}) {
@@ -110,7 +100,6 @@ func (p *h2peer) settings(settings ...http2.Setting) {
 	}
 }
 
-// answering starts the connection and gives every request to a function.
 func answering(answer func(p *h2peer, r *h2stream), settings ...http2.Setting) func(*h2peer) {
 	return func(p *h2peer) {
 		p.settings(settings...)
@@ -120,10 +109,8 @@ func answering(answer func(p *h2peer, r *h2stream), settings ...http2.Setting) f
 	}
 }
 
-// hello answers with 200 and five bytes.
 func hello(p *h2peer, r *h2stream) { p.respond(r, 200, "hello") }
 
-// next is the next request whose end has come.
 func (p *h2peer) next() *h2stream {
 	for len(p.ready) == 0 {
 		p.read()
@@ -133,7 +120,6 @@ func (p *h2peer) next() *h2stream {
 	return r
 }
 
-// flush sends what was written.
 func (p *h2peer) flush() {
 	b := p.out.Bytes()
 	p.out.Reset()
@@ -151,13 +137,11 @@ func (p *h2peer) flush() {
 	}
 }
 
-// deafen sends what was written, and reads no more.
 func (p *h2peer) deafen() {
 	p.flush()
 	p.pump.deaf.Store(true)
 }
 
-// reset closes the connection with a reset.
 func (p *h2peer) reset() {
 	p.flush()
 	c, isTCP := p.conn.(*net.TCPConn)
@@ -187,7 +171,6 @@ func (p *h2peer) encode(fields ...string) (block []byte, size int64) {
 	return bytes.Clone(p.block.Bytes()), size
 }
 
-// headers sends fields as one HEADERS frame.
 func (p *h2peer) headers(r *h2stream, end bool, fields ...string) {
 	block, size := p.encode(fields...)
 	p.countHeaders(block, size)
@@ -230,7 +213,6 @@ func (p *h2peer) data(r *h2stream, body string, end bool) {
 	}
 }
 
-// respond answers with status, content-length, further fields and the body.
 func (p *h2peer) respond(r *h2stream, status int, body string, fields ...string) {
 	all := append([]string{":status", strconv.Itoa(status), "content-length", strconv.Itoa(len(body))}, fields...)
 	p.headers(r, body == "", all...)
@@ -239,7 +221,6 @@ func (p *h2peer) respond(r *h2stream, status int, body string, fields ...string)
 	}
 }
 
-// done notes that the peer has sent the last frame of a response.
 func (p *h2peer) done(r *h2stream) {
 	p.server.answered.Add(1)
 	if r.ended {
@@ -247,13 +228,11 @@ func (p *h2peer) done(r *h2stream) {
 	}
 }
 
-// wrong reports what the client should not have sent.
 func (p *h2peer) wrong(format string, arguments ...any) {
 	p.t.Errorf("the client sent "+format, arguments...)
 	panic(gone{})
 }
 
-// read takes one frame of the client.
 func (p *h2peer) read() {
 	p.flush()
 	frame, err := p.ReadFrame()
@@ -313,7 +292,6 @@ func (p *h2peer) read() {
 	}
 }
 
-// ping sends a PING whose answer is checked.
 func (p *h2peer) ping() {
 	p.WritePing(false, pingData(p.pings))
 	p.pings++

@@ -19,14 +19,12 @@ import (
 // Frames and a stream of HTTP/3 (RFC 9114, sections 7.2 and 6.2).
 const h3Data, h3Headers, h3Settings, h3GoAway, h3Control = 0, 1, 4, 7, 0
 
-// h3PeerStream is a request as a peer over QUIC saw it, whole.
 type h3PeerStream struct {
 	*quic.Stream
 	asked
-	t      testing.TB
-	server *peerServer
-	conn   *quic.Conn
-	// control is the peer's control stream.
+	t       testing.TB
+	server  *peerServer
+	conn    *quic.Conn
 	control *quic.SendStream
 }
 
@@ -95,7 +93,11 @@ func (s *peerServer) serveH3Conn(ctx context.Context, t testing.TB, conn *quic.C
 		}
 		all.Go(func() {
 			st := &h3PeerStream{Stream: stream, t: t, server: s, conn: conn, control: control}
-			if st.readRequest() {
+			if s.readsOnly > 0 {
+				io.ReadFull(stream, make([]byte, s.readsOnly))
+				stream.CancelRead(h3.NoError)
+				script(st)
+			} else if st.readRequest() {
 				s.requests.Add(1)
 				script(st)
 			}
@@ -144,18 +146,15 @@ func (st *h3PeerStream) readRequest() bool {
 	return true
 }
 
-// frame is a frame's bytes.
 func h3Frame(kind uint64, payload []byte) []byte {
 	return append(quicvarint.Append(quicvarint.Append(nil, kind), uint64(len(payload))), payload...)
 }
 
-// send writes bytes as they are.
 func (st *h3PeerStream) send(p []byte) {
 	n, _ := st.Write(p)
 	st.server.sent.Add(int64(n))
 }
 
-// sendHeaders sends a header block, and counts it.
 func (st *h3PeerStream) sendHeaders(fields ...string) {
 	var block bytes.Buffer
 	encoder := qpack.NewEncoder(&block)
@@ -203,7 +202,6 @@ func (st *h3PeerStream) answer(a answer) {
 	st.Close()
 }
 
-// silentPort is a UDP port that takes what comes, and says nothing.
 func silentPort(t testing.TB) net.PacketConn {
 	t.Helper()
 	c, err := net.ListenPacket("udp", "127.0.0.1:0")

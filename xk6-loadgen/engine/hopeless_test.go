@@ -66,7 +66,7 @@ func TestAHopelessSideEndsAllAndIsNamed(t *testing.T) {
 	t.Parallel()
 	good, bad := options(serve(t, always(ok)).url), options("http://"+freeAddress(t)+"/")
 	good.Duration, bad.Duration, bad.patience = time.Hour, time.Hour, 0
-	results, err := Alternate(t.Context(), []Side{{Options: good}, {Options: bad}}, Turns{Slice: 50 * time.Millisecond})
+	results, err := Alternate(t.Context(), []Side{{Options: good}, {Options: bad}}, Turns{Slice: 50 * ms})
 	if !errors.Is(err, ErrNoAnswer) || !strings.HasPrefix(err.Error(), "sides[1]: ") {
 		t.Errorf("error %v", err)
 	}
@@ -96,7 +96,7 @@ func TestALoadWithAnAnswerIsNotHopeless(t *testing.T) {
 			})
 			o := options(s.url)
 			o.KeepAlive, o.Connections, o.patience = false, 2, time.Nanosecond
-			o.Warmup, o.Duration = test.warmup, 1500*time.Millisecond
+			o.Warmup, o.Duration = test.warmup, 1500*ms
 			r, err := Run(context.Background(), o, nil)
 			if err != nil || r.ErrorTotal() < 2 {
 				t.Errorf("errors %v: %v", r.Errors, err)

@@ -37,7 +37,6 @@ func newNamespace(t *testing.T) string {
 	return p
 }
 
-// loopbackUp sets up loopback in the namespace of the calling thread.
 func loopbackUp() error {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -52,7 +51,6 @@ func loopbackUp() error {
 	return err
 }
 
-// within calls f on a thread inside the namespace: what it listens on is inside.
 func within(t *testing.T, path string, f func()) {
 	t.Helper()
 	n, err := openNamespace(path)
@@ -78,7 +76,6 @@ func TestAllSocketsAreMadeInTheNamespace(t *testing.T) {
 				if r := load(t, o); r.Responses[0] != 30 || r.BodyTotal() != 30*6 {
 					t.Error(r)
 				}
-				// Nothing listens there outside.
 				o.NetNS = ""
 				if r := load(t, o); r.Errors[ErrConnect] != 30 {
 					t.Error(r)
@@ -128,7 +125,7 @@ func TestPathsThatAreNoNetworkNamespace(t *testing.T) {
 		"/proc/self/ns/user":     "is no network namespace; give a path such as",
 		"/proc/self/ns/net/file": "cannot be opened: not a directory",
 	} {
-		o := options("http://127.0.0.1:9/")
+		o := options(nobody)
 		o.Requests, o.NetNS = 1, path
 		_, err := Run(context.Background(), o, nil)
 		if err == nil || err.Error() != "netns: "+path+" "+want && !strings.HasPrefix(err.Error(), "netns: "+path+" "+want) {
@@ -200,7 +197,6 @@ func TestThreadsInTheNamespaceEndWithTheRun(t *testing.T) {
 	}
 }
 
-// descriptorsOf counts the descriptors of this process that lead to the target.
 func descriptorsOf(t *testing.T, target string) (n int) {
 	t.Helper()
 	files, err := filepath.Glob("/proc/self/fd/*")

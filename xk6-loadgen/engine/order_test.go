@@ -1,13 +1,9 @@
 package engine
 
 import (
-	"bufio"
 	"fmt"
-	"io"
 	"math"
 	"math/rand/v2"
-	"net"
-	"net/http"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -89,47 +85,31 @@ func TestRequestsLieInMemoryAsTheyComeUp(t *testing.T) {
 	}
 }
 
-func BenchmarkOrder(b *testing.B) {
-	weights := make([]int, 100_000)
-	for i := range weights {
-		weights[i] = 1 + i%7
-	}
-	for b.Loop() {
-		orderOf(weights, 1)
-	}
-}
-
 func TestTheMixIsMadeByItsWeights(t *testing.T) {
 	t.Parallel()
+	uneven := []int{70, 20, 7, 2, 1}
 	for name, test := range map[string]struct {
 		weights []int
 		change  func(*Options)
 		off     float64
 	}{
 		"equal":                 {nil, func(*Options) {}, 1},
-		"weights":               {[]int{70, 20, 7, 2, 1}, func(*Options) {}, 1},
-		"with a rate":           {[]int{70, 20, 7, 2, 1}, func(o *Options) { o.Rate = 10_000 }, 1},
-		"a connection for each": {[]int{70, 20, 7, 2, 1}, func(o *Options) { o.KeepAlive = false }, 1},
-		"some in vain":          {[]int{70, 20, 7, 2, 1}, func(*Options) {}, 1},
+		"weights":               {uneven, func(*Options) {}, 1},
+		"with a rate":           {uneven, func(o *Options) { o.Rate = 10_000 }, 1},
+		"a connection for each": {uneven, func(o *Options) { o.KeepAlive = false }, 1},
+		"some in vain":          {uneven, func(*Options) {}, 1},
 		// Each begins elsewhere in the cycle.
-		"several threads": {[]int{70, 20, 7, 2, 1}, func(o *Options) { o.Threads = 3 }, 6},
+		"several threads": {uneven, func(o *Options) { o.Threads = 3 }, 6},
 	} {
 		t.Run(name, func(t *testing.T) {
 			counts := make([]atomic.Int64, 5)
-			s := serve(t, func(_ *testServer, c net.Conn) {
-				for r := bufio.NewReader(c); ; {
-					request, err := http.ReadRequest(r)
-					if err != nil {
-						return
-					}
-					counts[request.URL.Path[1]-'a'].Add(1)
-					if name == "some in vain" && request.URL.Path == "/b" {
-						return
-					}
-					if _, err := io.WriteString(c, ok); err != nil || request.Close {
-						return
-					}
+			s := transport{protocol: HTTP11}.serve(t, func(r asked) (a answer) {
+				counts[r.path[1]-'a'].Add(1)
+				if name == "some in vain" && r.path == "/b" {
+					a.ending = closing
 				}
+				a.status = 200
+				return a
 			})
 			o := options(s.url)
 			o.Connections, o.Requests = 7, 1234

@@ -30,13 +30,13 @@ func TestAPassOverTheSlotsIsMadeInPiecesAndThenWaits(t *testing.T) {
 		t.Errorf("%d slots were checked, want each of %d once", len(checked), slots)
 	}
 	// A hundredth of the time-out after the pass's begin.
-	if want := 100 + int64(20*time.Millisecond); passes.next != want {
+	if want := 100 + int64(20*ms); passes.next != want {
 		t.Errorf("the next pass begins at %d, want %d", passes.next, want)
 	}
 	if passes.bringForward(never, 100) || !passes.bringForward(101, 100) || passes.next != 100+shortestTimeoutCheckInterval {
 		t.Errorf("brought forward to %d, want the shortest interval after the clock", passes.next)
 	}
-	for timeout, want := range map[time.Duration]int64{time.Millisecond: shortestTimeoutCheckInterval, time.Hour: longestTimeoutCheckInterval} {
+	for timeout, want := range map[time.Duration]int64{ms: shortestTimeoutCheckInterval, time.Hour: longestTimeoutCheckInterval} {
 		if got := timeoutsAfter(timeout).interval; got != want {
 			t.Errorf("a time-out of %s is checked every %d ns, want %d", timeout, got, want)
 		}
@@ -306,7 +306,6 @@ func TestAWokenPollerEndsItsWait(t *testing.T) {
 			if n != 1 || events[0].Fd != noSlot {
 				t.Errorf("%d events, of slot %d", n, events[0].Fd)
 			}
-			// Each call of wake is one event.
 			if n := p.poll(events); n != 0 {
 				t.Errorf("%d events of one call", n)
 			}

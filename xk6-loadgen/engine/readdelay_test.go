@@ -11,7 +11,7 @@ func TestTheReadDelayIsKnownOfSomeAnswers(t *testing.T) {
 	onAll(t, func(t *testing.T, x transport) {
 		tried(t, func() string {
 			o := x.options(x.serve(t, fine).url)
-			o.Duration = 350 * time.Millisecond
+			o.Duration = 350 * ms
 			r := load(t, o)
 			answers, known := sumOf(r.LatencyMs.Histogram), sumOf(r.ReadDelayMs.Histogram)
 			if isTCP := o.Protocol != H3; isTCP != (known > 0) || known >= answers || r.ReadDelayMs.Max > r.LatencyMs.Max {
@@ -37,7 +37,7 @@ func TestAnAnswerThatTheLoopReadsLate(t *testing.T) {
 		l.stamp(true)
 		l.conns[0].start()
 		<-answered
-		const late = 30 * time.Millisecond
+		const late = 30 * ms
 		time.Sleep(late) // what is measured
 		l.iterate()
 		isRead <- true
@@ -50,7 +50,7 @@ func TestAnAnswerThatTheLoopReadsLate(t *testing.T) {
 }
 
 func TestConnectionsAreStampedNowAndThen(t *testing.T) {
-	o := options("http://127.0.0.1:9/")
+	o := options(nobody)
 	o.Connections, o.Duration = 9, patient
 	l := idleLoop(t, o)
 	for _, on := range []bool{true, false} {

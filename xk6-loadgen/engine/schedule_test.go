@@ -1,12 +1,9 @@
 package engine
 
 import (
-	"bufio"
 	"cmp"
 	"fmt"
-	"io"
 	"net"
-	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -20,60 +17,30 @@ func TestARateOfNextToNothing(t *testing.T) {
 	}
 }
 
-func TestAStalledThreadOwesItsOwnRequests(t *testing.T) {
-	// Two threads share the rate. The connection of one stalls until the other has made its half: what the first could not
-	// send in time is still its own, with the latency that it has by then.
-	stalled := make(chan struct{})
-	var hasFirst atomic.Bool
-	s := serveH2(t, func(p *h2peer) {
-		p.settings()
-		if hasFirst.CompareAndSwap(false, true) {
-			r := p.next()
-			<-stalled
-			hello(p, r)
-		}
-		for {
-			hello(p, p.next())
-		}
-	})
-	go func() {
-		waitFor(t, func() bool { return s.answered.Load() >= 100 })
-		close(stalled)
-	}()
-	o := h2Options(s)
-	o.Connections, o.Threads, o.Streams, o.Requests, o.Rate = 2, 2, 1, 200, 2000
-	r := load(t, o)
-	// The second half was due within 100 ms of the first: half of all requests waited for it, on average for half of it.
-	if r.Responses[0] != 200 || r.LatencyMs.P75 < 20 || r.SendDelayMs.P75 < 20 {
-		t.Errorf("responses %v, p75 of latency %f ms, of the send delay %f ms", r.Responses, r.LatencyMs.P75, r.SendDelayMs.P75)
-	}
-}
-
 // slowEach answers at once, but each n-th request after the delay.
-func slowEach(n int64, delay time.Duration) func(*testServer, net.Conn) {
-	return func(s *testServer, c net.Conn) {
-		for r := bufio.NewReader(c); s.readRequest(r); io.WriteString(c, ok) {
-			if s.requests.Load()%n == 0 {
-				time.Sleep(delay) // what is measured
-			}
+func slowEach(n int64, delay time.Duration) handler {
+	return answersAfter(func(s *testServer, _ net.Conn) bool {
+		if s.requests.Load()%n == 0 {
+			time.Sleep(delay) // what is measured
 		}
-	}
+		return true
+	})
 }
 
 func TestRequestsPerSecondOfACountDoNotEndWithItsLastAnswer(t *testing.T) {
 	for name, x := range map[string]struct {
-		serve   func(*testServer, net.Conn)
+		serve   handler
 		change  func(*Options)
 		served  float64
 		seconds float64
 	}{
-		"the last answer is late": {slowEach(25, 500*time.Millisecond), func(o *Options) { o.Warmup = 600 * time.Millisecond }, 200, 1},
-		"all answers are late":    {slowEach(1, 300*time.Millisecond), func(o *Options) { o.Warmup = 600 * time.Millisecond }, 200, 1},
-		"there is no warm-up":     {slowEach(25, 100*time.Millisecond), func(*Options) {}, 200, 1},
+		"the last answer is late": {slowEach(25, 500*ms), func(o *Options) { o.Warmup = 600 * ms }, 200, 1},
+		"all answers are late":    {slowEach(1, 300*ms), func(o *Options) { o.Warmup = 600 * ms }, 200, 1},
+		"there is no warm-up":     {slowEach(25, 100*ms), func(*Options) {}, 200, 1},
 		"two threads":             {always(ok), func(o *Options) { o.Threads = 2 }, 200, 1},
 		"a single request":        {always(ok), func(o *Options) { o.Requests, o.Connections, o.Rate = 1, 1, 4 }, 4, 0.25},
 		"random times":            {always(ok), func(o *Options) { o.Arrivals = PoissonArrivals }, 200, 1},
-		"too much for the server": {oneQueue(every(10 * time.Millisecond)), func(o *Options) { o.Connections, o.Warmup = 40, 300*time.Millisecond }, 100, 1},
+		"too much for the server": {oneQueue(every(10 * ms)), func(o *Options) { o.Connections, o.Warmup = 40, 300*ms }, 100, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -36,7 +36,7 @@ func TestARateIsDividedBySegments(t *testing.T) {
 	s := serve(t, always(ok))
 	for _, arrivals := range []Arrivals{ConstantArrivals, PoissonArrivals} {
 		o := options(s.url)
-		o.Rate, o.Duration, o.Connections, o.Threads, o.Arrivals = 2000, 400*time.Millisecond, 4, 2, arrivals
+		o.Rate, o.Duration, o.Connections, o.Threads, o.Arrivals = 2000, 400*ms, 4, 2, arrivals
 		o.Segment = schedule.NewSegment(0, []int64{1, 3}, 4)
 		// Half of the 800, of a Poisson process give or take 5 times 14, and what the last wait made late.
 		r := load(t, o)
@@ -57,10 +57,9 @@ func TestALoadBeginsWhenItIsTold(t *testing.T) {
 	if r := load(t, o); r.Responses[0] != 100 || r.Window.StartedAt.Before(o.StartAt) {
 		t.Errorf("responses %v, begun %s early", r.Responses, o.StartAt.Sub(r.Window.StartedAt))
 	}
-	// Turns have their own.
 	o.StartAt = time.Time{}
 	at := time.Now().Add(ahead)
-	results, err := Alternate(context.Background(), []Side{{Options: o}, {Options: o}}, Turns{Slice: time.Millisecond, StartAt: at})
+	results, err := Alternate(context.Background(), []Side{{Options: o}, {Options: o}}, Turns{Slice: ms, StartAt: at})
 	must(t, err)
 	if results[0].Window.StartedAt.Before(at) || results[1].Window.StartedAt.Before(at) {
 		t.Errorf("begun at %s and %s, not %s", results[0].Window.StartedAt, results[1].Window.StartedAt, at)
@@ -73,8 +72,8 @@ func TestABeginThatCannotBeKeptIsRefused(t *testing.T) {
 	o.Requests = 1
 	for ahead, want := range map[time.Duration]string{
 		// A busy machine makes it later still.
-		-1200 * time.Millisecond: `^startAt: began (1\.[2-9]\d*|[2-9](\.\d+)?) s too late: set it further ahead$`,
-		2 * time.Minute:          `^startAt: is 1[12]\d s ahead, and may be 1m0s: set it nearer, and the clocks right$`,
+		-1200 * ms:      `^startAt: began (1\.[2-9]\d*|[2-9](\.\d+)?) s too late: set it further ahead$`,
+		2 * time.Minute: `^startAt: is 1[12]\d s ahead, and may be 1m0s: set it nearer, and the clocks right$`,
 	} {
 		o.StartAt = time.Now().Add(ahead)
 		if r, err := Run(context.Background(), o, nil); err == nil || !regexp.MustCompile(want).MatchString(err.Error()) {
@@ -90,7 +89,7 @@ func TestWaitingForTheBeginEndsWithTheContext(t *testing.T) {
 	o := options(s.url)
 	o.Threads, o.Connections, o.Duration = 2, 2, time.Minute
 	o.StartAt = time.Now().Add(59 * time.Second)
-	time.AfterFunc(50*time.Millisecond, cancel)
+	time.AfterFunc(50*ms, cancel)
 	if r := loadWithin(t, ctx, o); r.Requests+r.InFlight != 0 || time.Now().After(o.StartAt) {
 		t.Error(r)
 	}
@@ -98,7 +97,7 @@ func TestWaitingForTheBeginEndsWithTheContext(t *testing.T) {
 
 func TestArrivalsDecideWhenRequestsAreDue(t *testing.T) {
 	for arrivals, isEven := range map[Arrivals]bool{ConstantArrivals: true, PoissonArrivals: false} {
-		o := options("http://127.0.0.1:9/")
+		o := options(nobody)
 		o.Rate, o.Duration, o.Arrivals = 1000, time.Second, arrivals
 		m := idleLoop(t, o).model.(*openModel)
 		m.begin(0)

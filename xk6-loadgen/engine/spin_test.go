@@ -13,9 +13,9 @@ import (
 
 func TestALoopThatSpinsIsAwakeAllTheTimeAndSaysWhatItWorked(t *testing.T) {
 	silent := func(_ *testServer, c net.Conn) { io.Copy(io.Discard, c) }
-	for rate, handler := range map[float64]func(*testServer, net.Conn){0: silent, 50: always(ok)} {
+	for rate, handler := range map[float64]handler{0: silent, 50: always(ok)} {
 		o := options(serve(t, handler).url)
-		o.Connections, o.Rate, o.Duration = 1, rate, 400*time.Millisecond
+		o.Connections, o.Rate, o.Duration = 1, rate, 400*ms
 		used := func() (r outcome, cpu, all float64) {
 			before, began := linux.ProcessCPU(), time.Now()
 			r = load(t, o)
@@ -43,7 +43,7 @@ func TestALoopThatSpinsIsAwakeAllTheTimeAndSaysWhatItWorked(t *testing.T) {
 }
 
 func TestTheLastMomentBeforeAStartIsSpunAway(t *testing.T) {
-	o := options("http://127.0.0.1:9/")
+	o := options(nobody)
 	o.Rate, o.Duration = 20_000, time.Second
 	l := idleLoop(t, o)
 	l.window.phase, l.window.phaseEnd, l.nextTimer = measuring, never, never
@@ -55,13 +55,13 @@ func TestTheLastMomentBeforeAStartIsSpunAway(t *testing.T) {
 		m.due = m.schedule.Next()
 		l.wait(l.events[:])
 	}
-	if spun := time.Duration(l.shared.spun.Load()); spun < time.Millisecond {
+	if spun := time.Duration(l.shared.spun.Load()); spun < ms {
 		t.Errorf("%s of 5 ms are known as spun away", spun)
 	}
 }
 
 func TestWhatIsSpunAwayIsKnownWhileItGoesOn(t *testing.T) {
-	o := options("http://127.0.0.1:9/")
+	o := options(nobody)
 	o.Duration, o.Spin = time.Second, true
 	l := idleLoop(t, o)
 	l.nextTimer = never

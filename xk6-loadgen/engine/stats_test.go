@@ -109,7 +109,7 @@ func TestDescribe(t *testing.T) {
 
 func TestBucketsHoldEveryResponseOnce(t *testing.T) {
 	r := newRecorder()
-	values := []time.Duration{1, 900, time.Microsecond, 99 * time.Microsecond, 101 * time.Microsecond, time.Millisecond, 2 * time.Second, time.Hour}
+	values := []time.Duration{1, 900, time.Microsecond, 99 * time.Microsecond, 101 * time.Microsecond, ms, 2 * time.Second, time.Hour}
 	for _, v := range values {
 		r.record(int64(v))
 	}

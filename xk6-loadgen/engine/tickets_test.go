@@ -11,12 +11,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
-
-	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/tlsconn"
 )
 
 // nginxLogging is an nginx with one worker that logs for each request whether its connection's session was resumed: "r", or "." if not. Its
@@ -29,22 +26,16 @@ func nginxLogging(t *testing.T, directives string) (url string, lines func() []b
 		t.Skip("nginx is not installed")
 	}
 	folder, address := t.TempDir(), freeAddress(t)
-	file := func(name, text string) {
-		must(t, os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600))
-	}
-	key, err := x509.MarshalPKCS8PrivateKey(ecdsaKey().PrivateKey)
-	must(t, err)
-	file("pem", string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key}))+
-		string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: ecdsaKey().Certificate[0]})))
-	file("nginx.conf", fmt.Sprintf(`
+	certificate := pemFile(t)
+	must(t, os.WriteFile(filepath.Join(folder, "nginx.conf"), fmt.Appendf(nil, `
 		daemon off; master_process off; pid pid; error_log error.log;
 		events {}
 		http {
 			client_body_temp_path body; proxy_temp_path proxy; fastcgi_temp_path fastcgi; uwsgi_temp_path uwsgi; scgi_temp_path scgi;
 			log_format resumed $ssl_session_reused;
 			access_log access.log resumed;
-			server { listen %s ssl http2; ssl_certificate pem; ssl_certificate_key pem; %s location / { return 200 hello; } }
-		}`, address, directives))
+			server { listen %s ssl http2; ssl_certificate %[2]s; ssl_certificate_key %[2]s; %s location / { return 200 hello; } }
+		}`, address, certificate, directives), 0o600))
 	launch(t, exec.Command(nginx, "-p", folder, "-c", "nginx.conf", "-e", "error.log"))
 	dialSoon(t, address).Close()
 	return "https://" + address + "/", func() []byte {
@@ -84,22 +75,6 @@ func TestConnectionsResumeTheShare(t *testing.T) {
 	}
 }
 
-// TestAServerThatClosesIsResumed: kept connections that the server ends after some requests resume too.
-func TestAServerThatClosesIsResumed(t *testing.T) {
-	url, lines := nginxLogging(t, "keepalive_requests 10; "+withTickets)
-	o := options(url)
-	o.Protocol, o.Streams, o.Requests, o.Connections = H2, 4, 400, 2
-	o.TLS = TLSOptions{InsecureSkipVerify: true, Resume: 1}
-	r := load(t, o)
-	wantResponses(t, r, 400)
-	if first := r.Wire.Handshakes - r.Wire.Resumed; r.Wire.Handshakes < 40 || first != 2 {
-		t.Errorf("%d of %d handshakes were whole", first, r.Wire.Handshakes)
-	}
-	if whole := bytes.Count(lines(), []byte(".")); whole > 20 {
-		t.Errorf("nginx had %d requests on connections that were not resumed", whole)
-	}
-}
-
 func TestNothingToResume(t *testing.T) {
 	for name, test := range map[string]struct {
 		directives string
@@ -125,7 +100,6 @@ func TestNothingToResume(t *testing.T) {
 	}
 }
 
-// TestNoTicketForAnotherServer: two servers that would take each other's tickets are loaded in turns.
 func TestNoTicketForAnotherServer(t *testing.T) {
 	t.Parallel()
 	var key [32]byte
@@ -191,77 +165,34 @@ func TestAConnectionThatEndsInItsHandshakeLosesItsOwnTicket(t *testing.T) {
 	o.KeepAlive, o.Connections, o.Threads, o.Requests = false, 2, 1, 20
 	r := load(t, o)
 	if r.Causes[CauseReset] != 1 || offeredAgain.Load() != 0 || r.Wire.Resumed == 0 {
-		t.Errorf("causes %v, offered again %d times, resumed %d: %s", r.Causes, offeredAgain.Load(), r.Wire.Resumed, r.ErrorExample)
+		t.Error(offeredAgain.Load(), r)
 	}
 }
 
-// TestTicketsOfAnyShape: what is no ticket is passed over, and a ticket may be in pieces or come after other records. The next connections
-// offer it (RFC 8446, section 4.2.11), and make whole handshakes, since the server does not know it.
-func TestTicketsOfAnyShape(t *testing.T) {
-	const preSharedKey = 41
-	for name, test := range map[string]struct {
-		records [][]byte
-		after   int // records of data that come first
-		offers  int64
-	}{
-		"none":              {},
-		"no message":        {records: [][]byte{{99, 0, 0, 0}}},
-		"not a ticket":      {records: [][]byte{harmless(true)}},
-		"too long":          {records: [][]byte{{4, 0xff, 0xff, 0xff}, make([]byte, 16384)}},
-		"of a broken shape": {records: [][]byte{{4, 0, 0, 1, 0}, ticketOf("x")}},
-		"one":               {records: [][]byte{ticketOf("x")}, offers: 5},
-		"many":              {records: [][]byte{bytes.Repeat(ticketOf("x"), 50)}, offers: 5},
-		"one byte a record": {records: pieces(ticketOf("x"), 1), offers: 5},
-		"in two":            {records: pieces(ticketOf("x"), 7), offers: 5},
-		"after data":        {records: [][]byte{ticketOf("x")}, after: 1, offers: 5},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			var offers atomic.Int64
-			config := serverTLS(ecdsaKey)
-			config.MinVersion = tls.VersionTLS13
-			config.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
-				if slices.Contains(hello.Extensions, preSharedKey) {
-					offers.Add(1)
-				}
-				return nil, nil
-			}
-			s := serveRecords(t, config, func(p *h2peer, c *recordConn) {
-				written := 0
-				c.before = func() (out []byte) {
-					if written++; written <= test.after {
-						return nil
-					}
-					for _, record := range test.records {
-						out = append(out, c.record(tlsconn.Handshake, record...)...)
-					}
-					return out
-				}
-				answering(hello)(p)
-			})
-			o := h2Options(s)
-			o.KeepAlive, o.Streams, o.Connections, o.Requests = false, 1, 1, 6
-			o.TLS.Resume = 1
-			r := load(t, o)
-			wantResponses(t, r, 6)
-			if r.Wire.Resumed != 0 || r.Wire.Handshakes != 6 || offers.Load() != test.offers {
-				t.Errorf("resumed %d of %d, %d offered to", r.Wire.Resumed, r.Wire.Handshakes, offers.Load())
-			}
-		})
-	}
+func pemFile(t *testing.T) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "server.pem")
+	key, err := x509.MarshalPKCS8PrivateKey(ecdsaKey().PrivateKey)
+	must(t, err)
+	both := append(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key}), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: ecdsaKey().Certificate[0]})...)
+	must(t, os.WriteFile(file, both, 0o600))
+	return file
 }
 
-// ticketOf is a NewSessionTicket (RFC 8446, section 4.6.1) of an hour.
-func ticketOf(label string) []byte {
-	body := []byte{0, 0, 0x0e, 0x10, 0, 0, 0, 0, 1, 0, 0, byte(len(label))}
-	body = append(append(body, label...), 0, 0)
-	return append([]byte{4, 0, 0, byte(len(body))}, body...)
+func launch(t *testing.T, command *exec.Cmd) {
+	t.Helper()
+	must(t, command.Start())
+	t.Cleanup(func() {
+		command.Process.Kill()
+		command.Wait()
+	})
 }
 
-// pieces are p in parts of n bytes.
-func pieces(p []byte, n int) (parts [][]byte) {
-	for ; len(p) > n; p = p[n:] {
-		parts = append(parts, p[:n])
-	}
-	return append(parts, p)
+func dialSoon(t *testing.T, address string) (c net.Conn) {
+	waitFor(t, func() bool {
+		dialed, err := net.Dial("tcp", address)
+		c = dialed
+		return err == nil
+	})
+	return c
 }

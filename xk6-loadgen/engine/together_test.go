@@ -13,7 +13,7 @@ func TestTheLatencyOfStreamsThatStartTogetherIsThatOfPages(t *testing.T) {
 		if x.streams == 1 {
 			return
 		}
-		const pages, slowest = 10, 20 * time.Millisecond
+		const pages, slowest = 10, 20 * ms
 		files := int64(x.streams)
 		served := func(inTurns bool) Options {
 			var begun, done atomic.Int64
@@ -37,18 +37,18 @@ func TestTheLatencyOfStreamsThatStartTogetherIsThatOfPages(t *testing.T) {
 		o.Requests = pages * files
 		r := load(t, o)
 		if r.Responses[0] != pages*files || sumOf(r.LatencyMs.Histogram) != pages || r.LatencyMs.Min < 20 {
-			t.Errorf("responses %v, %d latencies from %g ms: %s", r.Responses, sumOf(r.LatencyMs.Histogram), r.LatencyMs.Min, r.ErrorExample)
+			t.Error(sumOf(r.LatencyMs.Histogram), r)
 		}
 		sides := []Side{{Options: served(true)}, {Options: served(true)}}
 		for i := range sides {
-			sides[i].Duration = 300 * time.Millisecond
+			sides[i].Duration = 300 * ms
 		}
 		results, err := Alternate(context.Background(), sides, Turns{Seed: 1})
 		must(t, err)
 		for _, r := range results {
 			latencies := sumOf(r.LatencyMs.Histogram)
 			if latencies == 0 || latencies > r.Responses[0]/files || r.LatencyMs.Min < 20 {
-				t.Errorf("in turns: responses %v, %d latencies from %g ms: %s", r.Responses, latencies, r.LatencyMs.Min, r.ErrorExample)
+				t.Error(latencies, r)
 			}
 		}
 	})

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"bufio"
 	"context"
 	"net"
 	"slices"
@@ -13,14 +12,13 @@ import (
 func TestASideWaitsForTheOthersConnections(t *testing.T) {
 	t.Parallel()
 	for _, rate := range []float64{0, 200} {
-		// One connection of one side is given up after a while.
 		a, b := serve(t, always(ok)), serve(t, firstStalls())
 		sides := []Side{{Options: options(a.url)}, {Options: options(b.url)}}
 		for i := range sides {
-			sides[i].Rate, sides[i].Connections, sides[i].Warmup, sides[i].Duration = rate, 2, 20*time.Millisecond, 200*time.Millisecond
+			sides[i].Rate, sides[i].Connections, sides[i].Warmup, sides[i].Duration = rate, 2, 20*ms, 200*ms
 			sides[i].patience = 0
 		}
-		r := alternate(t, 5*time.Millisecond, sides...)
+		r := alternate(t, 5*ms, sides...)
 		begin, end := slices.MaxFunc([]time.Time{r[0].Window.StartedAt, r[1].Window.StartedAt}, time.Time.Compare), slices.MinFunc([]time.Time{r[0].Window.EndedAt, r[1].Window.EndedAt}, time.Time.Compare)
 		if !begin.Before(end) {
 			t.Errorf("rate %g: one window begins at %v, when the other one has ended, at %v", rate, begin, end)
@@ -31,7 +29,7 @@ func TestASideWaitsForTheOthersConnections(t *testing.T) {
 func TestLongTurnsDoNotMakeTheWarmupLong(t *testing.T) {
 	t.Parallel()
 	sides := sidesOf(func(side *Side) {
-		side.Warmup, side.Duration = 20*time.Millisecond, 50*time.Millisecond
+		side.Warmup, side.Duration = 20*ms, 50*ms
 	}, serve(t, always(ok)).url, serve(t, always(ok)).url, serve(t, always(ok)).url)
 	began := time.Now()
 	// Nobody waits through a turn of its own, which would take 30 s for all.
@@ -41,7 +39,7 @@ func TestLongTurnsDoNotMakeTheWarmupLong(t *testing.T) {
 }
 
 func TestNothingIsWaitedForThatMayNotStartInThisTurn(t *testing.T) {
-	o := options("http://127.0.0.1:9/")
+	o := options(nobody)
 	o.Rate, o.Duration = 1000, time.Minute
 	l := idleLoop(t, o)
 	l.beginWarmup(0)
@@ -59,18 +57,16 @@ func TestSidesWarmUpTogether(t *testing.T) {
 	t.Parallel()
 	var all sync.WaitGroup // until each side has been asked
 	sides := sidesOf(func(side *Side) {
-		side.Connections, side.Duration, side.Warmup = 2, 50*time.Millisecond, 50*time.Millisecond
+		side.Connections, side.Duration, side.Warmup = 2, 50*ms, 50*ms
 	}, "", "", "")
 	for i := range sides {
 		all.Add(1)
 		first := sync.OnceFunc(all.Done)
-		sides[i].URL = serve(t, func(s *testServer, c net.Conn) {
-			for r := bufio.NewReader(c); s.readRequest(r); {
-				first()
-				all.Wait()
-				c.Write([]byte(ok))
-			}
-		}).url
+		sides[i].URL = serve(t, answersAfter(func(*testServer, net.Conn) bool {
+			first()
+			all.Wait()
+			return true
+		})).url
 	}
 	results, err := Alternate(context.Background(), sides, Turns{Seed: 1, WarmTogether: true})
 	if err != nil {

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"bufio"
 	"crypto/tls"
 	"fmt"
 	"net"
@@ -16,22 +15,17 @@ import (
 	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/linux"
 )
 
-// after answers each request so long after it came.
-func after(wait time.Duration) func(*testServer, net.Conn) {
-	return func(s *testServer, c net.Conn) {
-		for r := bufio.NewReader(c); s.readRequest(r); {
-			time.Sleep(wait) // what is measured
-			if _, err := c.Write([]byte(ok)); err != nil {
-				return
-			}
-		}
-	}
+func after(wait time.Duration) handler {
+	return answersAfter(func(*testServer, net.Conn) bool {
+		time.Sleep(wait) // what is measured
+		return true
+	})
 }
 
 // Answers that come in waves would be 80 or 120.
 func TestAnswersOfAServerThatWaitsComeSteadilyUnderContinuousLoad(t *testing.T) {
 	t.Parallel()
-	const wait, connections = 100 * time.Millisecond, 40
+	const wait, connections = 100 * ms, 40
 	for _, isTLS := range []bool{false, true} {
 		for _, threads := range []int{1, 2} {
 			url := serve(t, func(s *testServer, c net.Conn) {
@@ -58,7 +52,7 @@ func TestAnswersOfAServerThatWaitsComeSteadilyUnderContinuousLoad(t *testing.T) 
 
 func TestLatenciesAreThoseOfRequestsAfterTheRamp(t *testing.T) {
 	t.Parallel()
-	const wait, pause, credit = 10 * time.Millisecond, 50 * time.Millisecond, 40
+	const wait, pause, credit = 10 * ms, 50 * ms, 40
 	var mu sync.Mutex
 	var last time.Time
 	left := 0
@@ -73,19 +67,18 @@ func TestLatenciesAreThoseOfRequestsAfterTheRamp(t *testing.T) {
 		left--
 		return left >= 0
 	}
-	s := serve(t, func(s *testServer, c net.Conn) {
-		for r := bufio.NewReader(c); s.readRequest(r); c.Write([]byte(ok)) {
-			if !isFast() {
-				time.Sleep(wait) // what is measured
-			}
+	s := serve(t, answersAfter(func(*testServer, net.Conn) bool {
+		if !isFast() {
+			time.Sleep(wait) // what is measured
 		}
-	})
+		return true
+	}))
 	sides := sidesOf(func(side *Side) {
-		side.Connections, side.Duration, side.Warmup = 4, 300*time.Millisecond, 200*time.Millisecond
+		side.Connections, side.Duration, side.Warmup = 4, 300*ms, 200*ms
 	},
 		s.url, serve(t, always(ok)).url)
 	tried(t, func() string {
-		if r := alternate(t, 100*time.Millisecond, sides...)[0]; r.LatencyMs.Min < 10 || r.Turns.Count < 2 {
+		if r := alternate(t, 100*ms, sides...)[0]; r.LatencyMs.Min < 10 || r.Turns.Count < 2 {
 			return fmt.Sprintf("the shortest latency is %g ms: %+v", r.LatencyMs.Min, r.Turns)
 		}
 		return ""
@@ -95,24 +88,22 @@ func TestLatenciesAreThoseOfRequestsAfterTheRamp(t *testing.T) {
 // An answer that takes longer than all turns counts with its whole time, and nobody waits for it.
 func TestALateAnswerCountsWithItsWholeTime(t *testing.T) {
 	t.Parallel()
-	const late = 700 * time.Millisecond
+	const late = 700 * ms
 	for _, rate := range []float64{0, 200} {
 		var asked atomic.Int64
-		s := serve(t, func(s *testServer, c net.Conn) {
-			for r := bufio.NewReader(c); s.readRequest(r); c.Write([]byte(ok)) {
-				// Within the window.
-				if asked.Add(1) == 60 {
-					time.Sleep(late) // what is measured
-				}
+		s := serve(t, answersAfter(func(*testServer, net.Conn) bool {
+			if asked.Add(1) == 60 {
+				time.Sleep(late) // what is measured
 			}
-		})
+			return true
+		}))
 		sides := sidesOf(func(side *Side) {
-			side.Rate, side.Duration, side.Warmup = rate, 600*time.Millisecond, 20*time.Millisecond
+			side.Rate, side.Duration, side.Warmup = rate, 600*ms, 20*ms
 		}, s.url, serve(t, always(ok)).url)
 		if rate == 0 {
-			sides[0].Duration, sides[1].Duration = 400*time.Millisecond, 400*time.Millisecond
+			sides[0].Duration, sides[1].Duration = 400*ms, 400*ms
 		}
-		r := alternate(t, 20*time.Millisecond, sides...)
+		r := alternate(t, 20*ms, sides...)
 		if sum := r[0].WarmupRequests + r[0].Requests + r[0].InFlight; sum != s.requests.Load() || r[0].ErrorTotal() > 0 {
 			t.Errorf("rate %g: %s %s", rate, s, r[0])
 		}
@@ -141,9 +132,9 @@ func TestConnectionsThatAServerClosesBetweenTurnsAreOpenedAgain(t *testing.T) {
 			})
 			sides := []Side{{Options: x.options(s.url)}, {Options: x.options(other.url)}}
 			for i := range sides {
-				sides[i].Rate, sides[i].Duration, sides[i].Warmup = 400, 300*time.Millisecond, 20*time.Millisecond
+				sides[i].Rate, sides[i].Duration, sides[i].Warmup = 400, 300*ms, 20*ms
 			}
-			r := alternate(t, 100*time.Millisecond, sides...)
+			r := alternate(t, 100*ms, sides...)
 			if r[0].ErrorTotal() > 0 || r[0].ConnectMs.Max > 0 || s.connections.Load() < 2*int64(sides[0].Connections) {
 				return fmt.Sprint(s, r[0])
 			}
@@ -152,16 +143,15 @@ func TestConnectionsThatAServerClosesBetweenTurnsAreOpenedAgain(t *testing.T) {
 	})
 }
 
-// Memory that a server holds for its connections is given back with them.
 func TestTheServersMemoryIsThatWhileConnectionsAreOpen(t *testing.T) {
-	sides := processSides(t, holdsMemory, func(side *Side) { side.Duration, side.Warmup = 200*time.Millisecond, 100*time.Millisecond })
+	sides := processSides(t, holdsMemory, func(side *Side) { side.Duration, side.Warmup = 200*ms, 100*ms })
 	sides = append(sides, sides[1])
 	sides[2].CPUOf = nil
 	for threads := 1; threads <= 2; threads++ {
 		for i := range sides {
 			sides[i].Threads = threads
 		}
-		r := alternate(t, 10*time.Millisecond, sides...)
+		r := alternate(t, 10*ms, sides...)
 		held := float64(r[0].ServerMemoryBytes-r[1].ServerMemoryBytes) / float64(sides[0].Connections*memoryHeld)
 		if r[1].ServerMemoryBytes == 0 || held < 0.9 || held > 1.1 {
 			t.Errorf("with %d threads it holds %.3f of what it took: %d and %d bytes", threads, held, r[0].ServerMemoryBytes, r[1].ServerMemoryBytes)
@@ -173,7 +163,7 @@ func TestTheServersMemoryIsThatWhileConnectionsAreOpen(t *testing.T) {
 }
 
 func TestAServerAndTheGeneratorWaitForACoreThatAnotherHas(t *testing.T) {
-	sides := processSides(t, "1", func(side *Side) { side.Duration, side.Warmup = 300*time.Millisecond, 20*time.Millisecond })
+	sides := processSides(t, "1", func(side *Side) { side.Duration, side.Warmup = 300*ms, 20*ms })
 	var over atomic.Bool
 	defer over.Store(true)
 	for range 2 * runtime.NumCPU() {
@@ -182,7 +172,7 @@ func TestAServerAndTheGeneratorWaitForACoreThatAnotherHas(t *testing.T) {
 			}
 		})
 	}
-	for i, r := range alternate(t, 10*time.Millisecond, sides...) {
+	for i, r := range alternate(t, 10*ms, sides...) {
 		waits := r.ServerCPU.Cores.Waits
 		if waits == nil {
 			t.Skip("SKIPPED: the kernel does not count waits")
@@ -194,10 +184,10 @@ func TestAServerAndTheGeneratorWaitForACoreThatAnotherHas(t *testing.T) {
 }
 
 func TestWorkAfterTheAnswersIsThatOfTheTurn(t *testing.T) {
-	sides := processSides(t, worksAfterwards, func(side *Side) { side.Duration, side.Warmup = 500*time.Millisecond, 100*time.Millisecond })
+	sides := processSides(t, worksAfterwards, func(side *Side) { side.Duration, side.Warmup = 500*ms, 100*ms })
 	tried(t, func() string {
 		// Of a turn of 20 ms up to 20 ms are left over.
-		if cpu := alternate(t, 20*time.Millisecond, sides...)[0].ServerCPU; cpu.IdleShare > 0.2 {
+		if cpu := alternate(t, 20*ms, sides...)[0].ServerCPU; cpu.IdleShare > 0.2 {
 			return fmt.Sprintf("%+v", cpu)
 		}
 		return ""
@@ -213,7 +203,7 @@ func TestWorkAfterTheAnswersIsThatOfTheTurn(t *testing.T) {
 
 func TestWorkLongAfterTheAnswersMakesTurnsLonger(t *testing.T) {
 	for kind, isLeft := range map[string]bool{worksLongAfterwards: true, worksAlways: false} {
-		sides := processSides(t, kind, func(side *Side) { side.Duration, side.Warmup = 200*time.Millisecond, 400*time.Millisecond })
+		sides := processSides(t, kind, func(side *Side) { side.Duration, side.Warmup = 200*ms, 400*ms })
 		tried(t, func() string {
 			// By the second side's warm-up it is known what the first one does without a load.
 			result, err := Alternate(t.Context(), []Side{sides[1], sides[0]}, Turns{First: 1, Seed: 1})
@@ -228,11 +218,11 @@ func TestWorkLongAfterTheAnswersMakesTurnsLonger(t *testing.T) {
 
 func TestWorkForConnectionsThatAreOpenedAgainIsNotIdle(t *testing.T) {
 	sides := processSides(t, closesIdle, func(side *Side) {
-		side.Duration, side.Warmup, side.Connections = time.Second, 100*time.Millisecond, 20
+		side.Duration, side.Warmup, side.Connections = time.Second, 100*ms, 20
 		side.TLS.InsecureSkipVerify = true
 	})
 	tried(t, func() string {
-		a := alternate(t, 80*time.Millisecond, sides...)[0]
+		a := alternate(t, 80*ms, sides...)[0]
 		if cpu := a.ServerCPU; a.Responses[0] == 0 || cpu.IdleShare > 0.03 {
 			return fmt.Sprintf("%d answers, %+v", a.Responses[0], cpu)
 		}
@@ -243,7 +233,7 @@ func TestWorkForConnectionsThatAreOpenedAgainIsNotIdle(t *testing.T) {
 func TestTheServersCPUIsThatOfTheWindow(t *testing.T) {
 	url, pid := serverProcess(t)
 	side := Side{Options: options(url), CPUOf: []int{pid}}
-	side.Duration, side.Warmup = 200*time.Millisecond, 200*time.Millisecond
+	side.Duration, side.Warmup = 200*ms, 200*ms
 	tried(t, func() string {
 		whole := linux.NewProcessTree([]int{pid})
 		before := whole.CPU()
@@ -276,7 +266,7 @@ func TestPaces(t *testing.T) {
 		"hardly loaded, at a rate":         {p50: ms / 5, slow: ms / 5, rate: 100, slice: rateSlice, ramp: 2 * ms / 5},
 		"with a short queue at a rate":     {p50: 20 * ms, slow: 20 * ms, rate: 100, slice: 800 * time.Millisecond, ramp: 40 * ms},
 	} {
-		o := options("http://127.0.0.1:9/")
+		o := options(nobody)
 		o.Duration, o.Warmup, o.Rate = time.Second, time.Second, c.rate
 		l := idleLoop(t, o)
 		s := l.shared
@@ -304,7 +294,7 @@ func TestPaces(t *testing.T) {
 func TestSidesWhoseTurnsWouldBeFewHaveOne(t *testing.T) {
 	const ms = int64(time.Millisecond)
 	of := func(rate float64, slice time.Duration, ramp int64) *run {
-		o := options("http://127.0.0.1:9/")
+		o := options(nobody)
 		o.Duration, o.Warmup, o.Rate = time.Second, 400*time.Millisecond, rate
 		l := idleLoop(t, o)
 		l.shared.turn.pace = pace{slice: slice, ramp: ramp}
@@ -352,7 +342,7 @@ func TestTheOrderBeginsWithTheSideThatIsNamed(t *testing.T) {
 
 func TestTheDrainOfAWarmUpIsAsLongAsItsFirstAnswers(t *testing.T) {
 	for _, c := range []struct{ slowest, drain int64 }{{3 * second, 6 * second}, {second / 100, drainLimit}} {
-		o := options("http://127.0.0.1:9/")
+		o := options(nobody)
 		o.Duration, o.Warmup = time.Second, time.Second
 		l := idleLoop(t, o)
 		l.counts.interval.latency.record(c.slowest)
@@ -372,9 +362,9 @@ func TestTheDrainOfAWarmUpIsAsLongAsItsFirstAnswers(t *testing.T) {
 // No answer falls into a warm-up of its planned length, and turns that know no latency are too short for any.
 func TestAnswersThatTakeLongerThanTheWarmUpAndTheWindow(t *testing.T) {
 	t.Parallel()
-	const wait, connections = 2200 * time.Millisecond, 40
+	const wait, connections = 2200 * ms, 40
 	sides := sidesOf(func(side *Side) {
-		side.Connections, side.Warmup, side.Duration, side.patience = connections, 100*time.Millisecond, 300*time.Millisecond, 0
+		side.Connections, side.Warmup, side.Duration, side.patience = connections, 100*ms, 300*ms, 0
 	}, serve(t, after(wait)).url, serve(t, always(ok)).url)
 	tried(t, func() string {
 		r := alternate(t, 0, sides...)[0]

@@ -56,7 +56,7 @@ func TestATurnGoesFromStateToState(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				const ms = int64(time.Millisecond)
-				o := options("http://127.0.0.1:9/")
+				o := options(nobody)
 				o.Rate, o.Warmup, o.KeepAlive, o.Duration = c.rate, time.Second, false, time.Minute
 				l := idleLoop(t, o)
 				s := l.shared

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"maps"
@@ -14,19 +13,13 @@ import (
 
 func TestWarmupLeavesNoTraceInTheWindow(t *testing.T) {
 	// However busy the machine is, a sample of at least 100 ms has at most 11 responses.
-	const service = 10 * time.Millisecond
-	s := serve(t, func(s *testServer, c net.Conn) {
-		if s.connections.Load() == 1 {
-			return // an error, in the warm-up
-		}
-		r := bufio.NewReader(c)
-		for s.readRequest(r) {
-			time.Sleep(service)
-			c.Write([]byte(ok))
-		}
-	})
+	const service = 10 * ms
+	s := serve(t, answersAfter(func(s *testServer, _ net.Conn) bool {
+		time.Sleep(service)
+		return s.connections.Load() > 1 // or it is an error, in the warm-up
+	}))
 	o := options(s.url)
-	o.Connections, o.Warmup, o.Duration = 1, 600*time.Millisecond, 600*time.Millisecond
+	o.Connections, o.Warmup, o.Duration = 1, 600*ms, 600*ms
 	r := load(t, o)
 	if r.ErrorTotal() != 0 || r.ErrorExample != "" {
 		t.Error(r)
@@ -43,15 +36,12 @@ func TestWarmupLeavesNoTraceInTheWindow(t *testing.T) {
 func TestKeptConnectionsMakeTheSameNumberOfRequests(t *testing.T) {
 	var mu sync.Mutex
 	made := map[string]int{}
-	s := serve(t, func(s *testServer, c net.Conn) {
-		r := bufio.NewReader(c)
-		for s.readRequest(r) {
-			mu.Lock()
-			made[c.RemoteAddr().String()]++
-			mu.Unlock()
-			c.Write([]byte(ok))
-		}
-	})
+	s := serve(t, answersAfter(func(_ *testServer, c net.Conn) bool {
+		mu.Lock()
+		defer mu.Unlock()
+		made[c.RemoteAddr().String()]++
+		return true
+	}))
 	o := options(s.url)
 	o.Connections, o.Threads, o.Requests = 6, 2, 100
 	load(t, o)
@@ -64,7 +54,7 @@ func TestKeptConnectionsMakeTheSameNumberOfRequests(t *testing.T) {
 }
 
 func TestAConnectionThatHasMadeItsShareIsClosed(t *testing.T) {
-	for protocol, handler := range map[Protocol]func(*testServer, net.Conn){HTTP11: always(ok), H2C: answerFrames} {
+	for protocol, handler := range map[Protocol]handler{HTTP11: always(ok), H2C: answerFrames} {
 		t.Run(string(protocol), func(t *testing.T) {
 			var slot sync.Mutex
 			s := serve(t, func(s *testServer, c net.Conn) {
@@ -85,7 +75,7 @@ func TestACountEndsWithItsLastResponse(t *testing.T) {
 	// One of two threads waits for its warm-up's only attempt until the timeout; the other one makes all the requests.
 	tried(t, func() string {
 		o := options(serve(t, firstStalls()).url)
-		o.Connections, o.Threads, o.Requests, o.Warmup, o.Timeout, o.KeepAlive = 2, 2, 50, 50*time.Millisecond, 5*time.Second, false
+		o.Connections, o.Threads, o.Requests, o.Warmup, o.Timeout, o.KeepAlive = 2, 2, 50, 50*ms, 5*time.Second, false
 		if r := load(t, o); r.Responses[0] != 50 || r.Seconds > 4 {
 			return fmt.Sprint(r)
 		}
@@ -93,7 +83,6 @@ func TestACountEndsWithItsLastResponse(t *testing.T) {
 	})
 }
 
-// idleLoop is a loop that does not run.
 func idleLoop(t testing.TB, o Options) *loop {
 	t.Helper()
 	p, err := newPlan(context.Background(), o)
@@ -106,7 +95,7 @@ func idleLoop(t testing.TB, o Options) *loop {
 }
 
 func TestALoopThatNoticesLateDoesNotStretchTheWindow(t *testing.T) {
-	o := options("http://127.0.0.1:9/")
+	o := options(nobody)
 	o.Requests = 1
 	l := idleLoop(t, o)
 	l.window.phase, l.counts.responses, l.counts.lastEnd, l.window.nextTick, l.samples.next = measuring, 1, 7, second, never
@@ -136,7 +125,6 @@ func TestConnectionsAreOpenedInBoundedTurns(t *testing.T) {
 	l.finish()
 }
 
-// counted is a session that only counts how often it is to start attempts.
 type counted struct {
 	session
 	starts *int
@@ -179,7 +167,7 @@ func TestLatencyIncludesTheConnectOnlyWithANewConnectionEach(t *testing.T) {
 }
 
 func TestNoSecondGoesOutAfterTheWindowOfACountAtARate(t *testing.T) {
-	o := options("http://127.0.0.1:9/")
+	o := options(nobody)
 	o.Rate, o.Requests = 100, 100
 	l := idleLoop(t, o)
 	l.shared.alone = false

@@ -6,7 +6,6 @@ import (
 	"testing"
 )
 
-// segment is an IPv4 packet with a TCP header of 20 bytes and options, flags and a payload as given.
 func segment(ipOptions, tcpOptions int, flags byte, payload int) []byte {
 	header := ipv4Header + ipOptions
 	packet := make([]byte, header+tcpHeader+tcpOptions+payload)
@@ -18,7 +17,6 @@ func segment(ipOptions, tcpOptions int, flags byte, payload int) []byte {
 	return packet
 }
 
-// changed is the packet with some bytes of it otherwise.
 func changed(packet []byte, change func(p []byte)) []byte {
 	change(packet)
 	return packet

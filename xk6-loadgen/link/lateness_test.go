@@ -22,7 +22,6 @@ func TestLatenessBeforeReading(t *testing.T) {
 		if late.Max < 30 || late.P50 < 0.99*30 || late.P99 > late.Max || late.P50 > late.P99 {
 			t.Errorf("%s: %+v", name, late)
 		}
-		// Nor is it counted twice.
 		if again := p.check(t, 0, 0).LatenessMs; again != (Lateness{}) {
 			t.Errorf("%s: %+v over nothing", name, again)
 		}
@@ -96,7 +95,6 @@ func TestLatenessInTheQueue(t *testing.T) {
 	}
 }
 
-// Percentiles are within 1 % and the maximum is exact.
 func TestLatenessPercentiles(t *testing.T) {
 	c := newCounters()
 	for i := range int64(10_000) {

@@ -14,7 +14,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Settings are of the namespace they are asked for, and only of that; what does not hold says why.
 func TestSettings(t *testing.T) {
 	read := func(name string) string {
 		text, err := os.ReadFile(settingFile(name))
@@ -35,7 +34,6 @@ func TestSettings(t *testing.T) {
 		{SettingOrder{Server, "net.ipv4.tcp_fin_timeout", "11"}, ""},
 		{SettingOrder{Server, "net.ipv4.tcp_fin_timeout", "12"}, ""},
 		{SettingOrder{Client, "net.ipv4.tcp_wmem", "4096 16000 2000000"}, ""},
-		// Of three figures one is written: what holds is something else.
 		{SettingOrder{Client, "net.ipv4.tcp_wmem", "5000"}, "the kernel made it 5000 16000 2000000"},
 		{SettingOrder{Server, "net.ipv4.tcp_timestamps", "x"}, "refused: invalid argument"},
 		{SettingOrder{Server, "net.ipv4.tcp_congestion_control", "nosuch"}, "refused: no such file or directory"},
@@ -105,7 +103,6 @@ func TestReadOnlySettings(t *testing.T) {
 	}
 }
 
-// devicesHere are those of the calling thread's namespace.
 func devicesHere(t testing.TB) (names []string) {
 	t.Helper()
 	text, err := os.ReadFile("/proc/thread-self/net/dev")
@@ -143,7 +140,6 @@ func TestNothingIsLeft(t *testing.T) {
 			}
 			end(p)
 			p.Wait()
-			// This thread still is in there.
 			for deadline := time.Now().Add(20 * time.Second); !slices.Equal(devicesHere(t), []string{"lo"}); time.Sleep(5 * time.Millisecond) {
 				if time.Now().After(deadline) {
 					t.Errorf("after %s the server's devices are %s", name, devicesHere(t))
@@ -160,7 +156,6 @@ func TestNothingIsLeft(t *testing.T) {
 	}
 }
 
-// Each direction runs where it is told to, and the rest of the process where it was.
 func TestCPUs(t *testing.T) {
 	var all unix.CPUSet
 	must(t, unix.SchedGetaffinity(0, &all))
@@ -192,7 +187,6 @@ func TestCPUs(t *testing.T) {
 	}
 }
 
-// Root in a user namespace of its own is enough.
 func TestUserNamespace(t *testing.T) {
 	needNamespaces(t)
 	p := startLink(t, Order{ToServer: Direction{DelayMs: 1}, Settings: []SettingOrder{{Server, "net.core.somaxconn", "99"}}}, &syscall.SysProcAttr{

@@ -18,7 +18,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestMain lets the test binary be a link.
 func TestMain(m *testing.M) {
 	if os.Getenv("BE_LINK") != "" {
 		runtime.GOMAXPROCS(4)
@@ -53,7 +52,6 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// process is a link as a process of its own.
 type process struct {
 	*exec.Cmd
 	t       *testing.T
@@ -97,7 +95,6 @@ func startLink(t *testing.T, order Order, attributes *syscall.SysProcAttr) *proc
 	return p
 }
 
-// ask writes a line and reads the answer.
 func (p *process) ask(line string, answer any) {
 	p.t.Helper()
 	fmt.Fprintln(p.in, line)
@@ -110,7 +107,6 @@ func (p *process) ask(line string, answer any) {
 	}
 }
 
-// report asks for a report, of which some things always hold.
 func (p *process) report() Report {
 	p.t.Helper()
 	var r Report
@@ -161,7 +157,6 @@ func inside(t testing.TB, side SideReady, f func()) {
 	must(t, err)
 }
 
-// udp is a socket in a namespace, with a time limit for all that follows.
 func udp(t testing.TB, side SideReady, port int) *net.UDPConn {
 	t.Helper()
 	var c *net.UDPConn
@@ -178,7 +173,6 @@ func udp(t testing.TB, side SideReady, port int) *net.UDPConn {
 	return c
 }
 
-// sockets are one of the client's side and one of the server's.
 func (p *process) sockets() (client, server *net.UDPConn) {
 	p.t.Helper()
 	return udp(p.t, p.ready.Client, 0), udp(p.t, p.ready.Server, 0)
@@ -186,7 +180,6 @@ func (p *process) sockets() (client, server *net.UDPConn) {
 
 func addressOf(c *net.UDPConn) *net.UDPAddr { return c.LocalAddr().(*net.UDPAddr) }
 
-// sendNumbered sends datagrams of this size, each with its number.
 func sendNumbered(t testing.TB, from *net.UDPConn, to *net.UDPAddr, n, size int) {
 	t.Helper()
 	datagram := make([]byte, size)
@@ -198,7 +191,6 @@ func sendNumbered(t testing.TB, from *net.UDPConn, to *net.UDPAddr, n, size int)
 	}
 }
 
-// numbersAt are those that have arrived.
 func numbersAt(t testing.TB, c *net.UDPConn) (numbers []int) {
 	t.Helper()
 	datagram := make([]byte, 2*mtu)
@@ -216,7 +208,6 @@ func numbersAt(t testing.TB, c *net.UDPConn) (numbers []int) {
 	}
 }
 
-// kernelCounter reads one of the Tcp counters of a namespace.
 func kernelCounter(t testing.TB, side SideReady, group, name string) (value int64) {
 	t.Helper()
 	var err error
@@ -230,7 +221,6 @@ func kernelCounter(t testing.TB, side SideReady, group, name string) (value int6
 	return value
 }
 
-// connect makes a TCP connection from client to server.
 func connect(t testing.TB, ready Ready) (client, server *net.TCPConn) {
 	t.Helper()
 	var listener *net.TCPListener
@@ -249,15 +239,4 @@ func connect(t testing.TB, ready Ready) (client, server *net.TCPConn) {
 		c.SetDeadline(time.Now().Add(60 * time.Second))
 	}
 	return client, server
-}
-
-// echo sends back what comes, until the socket is closed.
-func echo(c *net.UDPConn) {
-	for datagram := make([]byte, mtu); ; {
-		n, from, err := c.ReadFromUDP(datagram)
-		if err != nil {
-			return
-		}
-		c.WriteToUDP(datagram[:n], from)
-	}
 }

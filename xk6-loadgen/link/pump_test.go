@@ -17,10 +17,8 @@ import (
 	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/racing"
 )
 
-// pipe is a pump between two sockets that keep packets apart, as devices do.
 type pipe struct {
 	*pump
-	// in is where packets are written to, out where they come out.
 	in, out int
 }
 
@@ -42,7 +40,6 @@ func testPipe(t testing.TB, d Direction) *pipe {
 	return &pipe{pump: p, in: from[0], out: to[1]}
 }
 
-// send writes a packet with a number in it.
 func (p *pipe) send(t testing.TB, number, size int) {
 	t.Helper()
 	packet := make([]byte, size)
@@ -50,7 +47,6 @@ func (p *pipe) send(t testing.TB, number, size int) {
 	must(t, unix.Send(p.in, packet, 0))
 }
 
-// carry has the pump read all that was sent.
 func (p *pipe) carry(t testing.TB) {
 	t.Helper()
 	for more := true; more; {
@@ -61,14 +57,12 @@ func (p *pipe) carry(t testing.TB) {
 	}
 }
 
-// finish has the pump write all that waits, when it is due.
 func (p *pipe) finish() {
 	for p.queue.waiting > 0 {
 		p.writeDue()
 	}
 }
 
-// received are the numbers of the packets that came out.
 func (p *pipe) received(t testing.TB) (numbers []int) {
 	t.Helper()
 	packet := make([]byte, 2*mtu)
@@ -84,7 +78,6 @@ func (p *pipe) received(t testing.TB) (numbers []int) {
 	}
 }
 
-// check takes the counters and compares them with what went in and came out.
 func (p *pipe) check(t testing.TB, sent, received int) Traffic {
 	t.Helper()
 	traffic, refused := p.take()
@@ -117,27 +110,6 @@ func TestQueueLimitDropsWhatExceedsIt(t *testing.T) {
 	}
 }
 
-func TestNoQueueLimit(t *testing.T) {
-	p := testPipe(t, Direction{DelayMs: 50})
-	const packets = 20_000
-	for i := range packets {
-		p.send(t, i, 60)
-		p.carry(t)
-	}
-	got := 0
-	for p.queue.waiting > 0 {
-		p.writeDue()
-		for _, number := range p.received(t) {
-			if number != got {
-				t.Fatalf("packet %d came out in place %d", number, got)
-			}
-			got++
-		}
-	}
-	p.check(t, packets, got)
-}
-
-// What does not fit in the memory is dropped, and counted so.
 func TestMemoryIsBounded(t *testing.T) {
 	p := testPipe(t, Direction{DelayMs: 60_000})
 	p.queue.fresh = chunks
@@ -149,28 +121,6 @@ func TestMemoryIsBounded(t *testing.T) {
 	traffic, _ := p.take()
 	if p.queue.waiting != perChunk || traffic.Dropped != 100-perChunk || traffic.Packets != 100 {
 		t.Errorf("%d wait, want %d: %+v", p.queue.waiting, perChunk, traffic)
-	}
-}
-
-// What is on its way is seen, wherever it is.
-func TestState(t *testing.T) {
-	p := testPipe(t, Direction{DelayMs: 5})
-	if busy, lastMoved := p.state(); busy || lastMoved != 0 {
-		t.Errorf("before anything came: %t, %d", busy, lastMoved)
-	}
-	p.send(t, 1, 100)
-	if busy, _ := p.state(); !busy {
-		t.Error("what was not read is not seen")
-	}
-	before := now()
-	p.carry(t)
-	if busy, lastMoved := p.state(); !busy || lastMoved < before {
-		t.Errorf("in the queue: %t, %d", busy, lastMoved)
-	}
-	written := now()
-	p.finish()
-	if busy, lastMoved := p.state(); busy || lastMoved < written {
-		t.Errorf("when it has left: %t, %d", busy, lastMoved)
 	}
 }
 
@@ -275,7 +225,6 @@ func TestRefusedPackets(t *testing.T) {
 	}
 }
 
-// It runs until there is nothing to read from any more, and says why.
 func TestPumpRunsUntilTheEnd(t *testing.T) {
 	p := testPipe(t, Direction{DelayMs: 5})
 	ended := make(chan error, 1)

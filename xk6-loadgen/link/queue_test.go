@@ -7,7 +7,6 @@ import (
 	"testing"
 )
 
-// free gives the memory back, which a link keeps as long as it runs.
 func (q *queue) free() { syscall.Munmap(q.memory) }
 
 func testQueue(t testing.TB) *queue {
@@ -18,7 +17,6 @@ func testQueue(t testing.TB) *queue {
 	return q
 }
 
-// What goes in comes out, in its order and as it was, however far the queue fills and empties.
 func TestQueueAgainstAList(t *testing.T) {
 	type packet struct {
 		due, waited int64
@@ -63,27 +61,6 @@ func TestQueueAgainstAList(t *testing.T) {
 	}
 }
 
-// Room that was asked for and not used changes nothing.
-func TestRoomIsNoPacket(t *testing.T) {
-	q := testQueue(t)
-	for range 200 {
-		q.room()
-		copy(q.room(), "packet")
-		q.push(1, 0, mtu)
-		q.room()
-	}
-	for range 200 {
-		if _, packet := q.head(); string(packet[:6]) != "packet" || len(packet) != mtu {
-			t.Fatalf("%d bytes came out", len(packet))
-		}
-		q.pop()
-	}
-	if e, _ := q.head(); e != nil {
-		t.Error("more came out than went in")
-	}
-}
-
-// It takes what its memory holds and no more; what it has held can be filled again.
 func TestFullQueue(t *testing.T) {
 	q := testQueue(t)
 	fill := func() (n int64) {
@@ -111,7 +88,6 @@ func TestFullQueue(t *testing.T) {
 	}
 }
 
-// However many packets go through it, it touches no more memory than those that wait at a time need.
 func TestQueueStaysSmall(t *testing.T) {
 	q := testQueue(t)
 	for range 1000 {

@@ -8,7 +8,6 @@ import (
 	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/linux"
 )
 
-// A report waits for what is on its way, and says so where that does not end.
 func TestReportWaitsForQuiet(t *testing.T) {
 	t.Parallel()
 	p := startLink(t, Order{ToServer: Direction{DelayMs: 400}}, nil)
@@ -18,7 +17,6 @@ func TestReportWaitsForQuiet(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 
-	// Also for the answer of a server that takes its time.
 	go func() {
 		datagram := make([]byte, mtu)
 		for range 5 {
@@ -54,13 +52,11 @@ func TestReportWaitsForQuiet(t *testing.T) {
 	}
 	close(stop)
 	<-ended
-	// What was on its way then is delivered now.
 	if later := p.report(); !later.Quiet || later.ToServer.Delivered-later.ToServer.Packets != r.ToServer.Packets-r.ToServer.Delivered {
 		t.Errorf("%+v, then %+v", r.ToServer, later.ToServer)
 	}
 }
 
-// A report that is under way, and commands that wait for it, do not keep it from ending.
 func TestEndWithinAReport(t *testing.T) {
 	const delay = 3 * time.Second
 	p := startLink(t, Order{ToServer: Direction{DelayMs: float64(delay.Milliseconds())}}, nil)

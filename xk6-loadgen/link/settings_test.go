@@ -1,11 +1,8 @@
 package link
 
 import (
-	"errors"
-	"io/fs"
 	"os"
 	"strings"
-	"syscall"
 	"testing"
 )
 
@@ -43,34 +40,8 @@ func TestNamesThatAreNotOfTheNetwork(t *testing.T) {
 	}
 }
 
-// An interface may have a dot in its name.
 func TestASlashStandsForADot(t *testing.T) {
 	if file := settingFile("net.ipv4.conf.eth0/1.rp_filter"); file != "/proc/sys/net/ipv4/conf/eth0.1/rp_filter" {
 		t.Errorf("it is in %s", file)
-	}
-}
-
-func TestNameGlobals(t *testing.T) {
-	outcomes := []SettingOutcome{
-		{SettingOrder: SettingOrder{Name: "kernel.hostname"}, Problem: problemUnknown},
-		{SettingOrder: SettingOrder{Name: "net.ipv4.no_such_setting"}, Problem: problemUnknown},
-		{SettingOrder: SettingOrder{Name: "net.ipv4"}, Problem: problemUnknown},
-		{SettingOrder: SettingOrder{Name: "kernel.hostname"}, Problem: problemReadOnly},
-		{SettingOrder: SettingOrder{Name: "kernel.hostname"}},
-	}
-	nameGlobals(outcomes)
-	for i, want := range []string{problemGlobal, problemUnknown, problemUnknown, problemReadOnly, ""} {
-		if outcomes[i].Problem != want {
-			t.Errorf("%s: %q, want %q", outcomes[i].Name, outcomes[i].Problem, want)
-		}
-	}
-}
-
-func TestReason(t *testing.T) {
-	if err := reason(&fs.PathError{Op: "write", Path: "/proc/sys/x", Err: syscall.EINVAL}); err.Error() != "invalid argument" {
-		t.Error(err)
-	}
-	if err := reason(errors.New("something else")); err.Error() != "something else" {
-		t.Error(err)
 	}
 }

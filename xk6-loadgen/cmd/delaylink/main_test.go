@@ -14,7 +14,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestMain lets the test binary be the command.
 func TestMain(m *testing.M) {
 	if os.Getenv("BE_DELAYLINK") != "" {
 		main()
@@ -25,7 +24,6 @@ func TestMain(m *testing.M) {
 
 const order = `{"toServer":{"delayMs":100},"toClient":{"delayMs":0},"settings":[]}` + "\n"
 
-// command is delaylink as a process of its own.
 func command(t *testing.T, words ...string) *exec.Cmd {
 	t.Helper()
 	c := exec.Command(os.Args[0], words...)
@@ -56,7 +54,6 @@ func TestNoInput(t *testing.T) {
 	}
 }
 
-// What the system refuses is a line that says what would help.
 func TestWithoutRights(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("SKIPPED: only root can give its rights up")
@@ -102,7 +99,6 @@ func TestWithoutRights(t *testing.T) {
 	}
 }
 
-// started is a link that is ready.
 func started(t *testing.T) (c *exec.Cmd, in io.WriteCloser, complaints *bytes.Buffer) {
 	t.Helper()
 	if fd, err := unix.Open("/dev/net/tun", unix.O_RDWR|unix.O_CLOEXEC, 0); err != nil {
@@ -137,7 +133,6 @@ func started(t *testing.T) (c *exec.Cmd, in io.WriteCloser, complaints *bytes.Bu
 	return c, in, complaints
 }
 
-// wait waits for the end and returns the exit code.
 func wait(t *testing.T, c *exec.Cmd) int {
 	t.Helper()
 	timer := time.AfterFunc(20*time.Second, func() {
@@ -150,13 +145,12 @@ func wait(t *testing.T, c *exec.Cmd) int {
 }
 
 func TestItEnds(t *testing.T) {
-	for name, end := range map[string]func(c *exec.Cmd, in io.Closer){
-		"its input ends": func(_ *exec.Cmd, in io.Closer) { in.Close() },
-		"TERM":           func(c *exec.Cmd, _ io.Closer) { c.Process.Signal(syscall.SIGTERM) },
-		"INT":            func(c *exec.Cmd, _ io.Closer) { c.Process.Signal(syscall.SIGINT) },
+	for name, end := range map[string]func(c *exec.Cmd){
+		"TERM": func(c *exec.Cmd) { c.Process.Signal(syscall.SIGTERM) },
+		"INT":  func(c *exec.Cmd) { c.Process.Signal(syscall.SIGINT) },
 	} {
-		c, in, complaints := started(t)
-		end(c, in)
+		c, _, complaints := started(t)
+		end(c)
 		if code := wait(t, c); code != 0 || complaints.Len() > 0 {
 			t.Errorf("%s: %d, %q", name, code, complaints)
 		}

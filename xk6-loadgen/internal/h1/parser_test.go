@@ -11,7 +11,6 @@ import (
 	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/headers"
 )
 
-// parsed is what a parser makes of a stream.
 type parsed struct {
 	status       int
 	body, header int64
@@ -147,22 +146,6 @@ func TestParserRefuses(t *testing.T) {
 	}
 }
 
-func TestHeadCacheFollowsTheServer(t *testing.T) {
-	// The remembered head must not outlive the bytes it was made of.
-	stream := "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx" + "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nxy" +
-		"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nxy" + "HTTP/1.1 500 No\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
-	got, fault, _ := parseAll([]string{stream}, false)
-	want := []parsed{{200, 1, 38, false}, {200, 2, 38, false}, {200, 2, 38, false}, {500, 0, 57, true}}
-	if fault != "" || len(got) != len(want) {
-		t.Fatalf("%v, fault %q", got, fault)
-	}
-	for i := range want {
-		if got[i] != want[i] {
-			t.Errorf("response %d is %+v, want %+v", i, got[i], want[i])
-		}
-	}
-}
-
 // FuzzParser holds the parser against itself, split differently, and against net/http where that accepts the response.
 func FuzzParser(f *testing.F) {
 	for _, test := range responses {
@@ -199,7 +182,6 @@ func TestAResponseAllocatesNothing(t *testing.T) {
 	var p Parser
 	var cache HeadCache
 	p.Reset()
-	// Two heads in turn, so that each is parsed.
 	responses := [][]byte{
 		[]byte("HTTP/1.1 200 OK\r\nConnection: keep-alive\r\nContent-Length: 5\r\n\r\nhello"),
 		[]byte("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n"),

@@ -13,7 +13,6 @@ import (
 	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/headers"
 )
 
-// request is a GET, with the block that all requests share.
 func request(t testing.TB) (Headers, *Blocks) {
 	encoded, blocks, err := Encode([][]hpack.HeaderField{
 		{{Name: ":method", Value: "GET"}, {Name: ":scheme", Value: "http"}, {Name: ":authority", Value: "a"}, {Name: ":path", Value: "/"}, {Name: "x", Value: "y"}},

@@ -10,7 +10,6 @@ import (
 	"testing/iotest"
 )
 
-// countingReader counts what is read.
 type countingReader struct {
 	io.Reader
 	read int64

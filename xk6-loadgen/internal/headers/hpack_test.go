@@ -83,8 +83,27 @@ func FuzzHPACK(f *testing.F) {
 	f.Add(packed("\xff\x80\x80\x80\x80\x00", "\x7f\x00\x01x", "\x00\x7f\xff\xff\xff\xff\x07"))
 	// A block fills the table with 17 entries; a reference to the oldest of them, and another block, follow.
 	short, long := "\x88\x40\x01z\x01w", "\x88\x40\x01x\x7f\x49"+strings.Repeat("y", 200)
-	f.Add(packed(append(append([]string{short}, slices.Repeat([]string{long}, 11)...), "\x88\xce")...))
+	for _, reference := range []string{"\x88\xce", "\x88\xcf"} { // the second one to an entry that is lost
+		f.Add(packed(append(append([]string{short}, slices.Repeat([]string{long}, 11)...), reference)...))
+	}
 	f.Add(packed(append(slices.Repeat([]string{long}, 11), short, "\x88\xbe")...))
+	for _, field := range [][2]string{
+		{":status", "abc"}, {":status", "20"}, {":status", "2000"}, {":status", "099"}, {":status", "600"}, {":status", ""}, {":status", "200"},
+		{":path", "/"}, {":new", "x"}, {"Server", "x"}, {"a b", "x"}, {"a\r\nb", "x"}, {"", "x"},
+		{"content-length", "five"}, {"content-length", "-5"}, {"content-length", "5, 5"}, {"content-length", ""}, {"content-length", "99999999999999999999"},
+	} {
+		encoder = hpack.NewEncoder(&buffer)
+		f.Add(packed(encoded(":status", "200", field[0], field[1]), encoded(field[0], field[1], ":status", "200"), encoded(field[0], field[1])))
+	}
+	encoder = hpack.NewEncoder(&buffer)
+	f.Add(packed(encoded(":status", "200", "content-length", "5", "content-length", "6"), encoded(":status", "200", "content-length", "5", "content-length", "5")))
+	// Integers and strings that are too long or cut off, literals without a name in the table, and fields that are never indexed.
+	for _, block := range []string{
+		"\x88\xff\xff\xff\xff\xff\x07", "\x88\xff" + strings.Repeat("\x80", 100), "\x88\xff", "\x88\x00\x05ab", "\x88\x00\x01a\x05b", "\x88\x00\x01a", "\x88\x80",
+		"\x00\x07:status\x03200\x00\x0econtent-length\x010", "\x18\x03200\x1f\x0d\x010\x0f\x27\x00", "\x88\x0f\x8d\x80\x00\x010",
+	} {
+		f.Add(packed(block))
+	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		mine, theirs, cache := NewDecoder(&Strings{}), hpack.NewDecoder(TableBytes, nil), &Cache{}
 		other := NewDecoder(&Strings{}) // of another connection, which has the same cache and is the first to get every other block

@@ -19,10 +19,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// workerVariable makes the test's own program a worker, see TestAsWorker.
 const workerVariable = "BAKEOFF_TEST_WORKER"
 
-// worker is a process that starts children when it is told to.
 type worker struct {
 	t      *testing.T
 	pid    int
@@ -30,7 +28,6 @@ type worker struct {
 	stdout *bufio.Scanner
 }
 
-// asItself is the test's own program as a worker, or as a child of one with an order.
 func asItself(order string) *exec.Cmd {
 	c := exec.Command(os.Args[0], "-test.run=^TestAsWorker$")
 	// Under the race detector a program sleeps for a second before it ends.
@@ -293,7 +290,6 @@ func TestAThreadThatBeganAfterTheScanRuns(t *testing.T) {
 	waitUntil(t, tree.IsRunning)
 }
 
-// waitUntil waits for up to half a second: less than scanEvery.
 func waitUntil(t *testing.T, condition func() bool) {
 	t.Helper()
 	for end := time.Now().Add(scanEvery / 2); !condition(); time.Sleep(time.Millisecond) {

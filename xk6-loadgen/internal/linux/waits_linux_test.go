@@ -8,7 +8,6 @@ import (
 	"time"
 )
 
-// startBusy starts a process that never sleeps, on this core alone.
 func startBusy(t *testing.T, core int) int {
 	t.Helper()
 	c := exec.Command("sh", "-c", "while :; do :; done")

@@ -129,7 +129,6 @@ func segmentsOf(random *rand.Rand, parts, cycle int) []Segment {
 	return segments
 }
 
-// loopShare is how many of a segment's requests are a loop's.
 func loopShare(requests int64, part Part) int64 {
 	return (requests + part.Loops - 1 - part.Loop) / part.Loops
 }

@@ -3,7 +3,9 @@ package tlsconn
 import (
 	"bytes"
 	"crypto"
+	"crypto/tls"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -16,7 +18,6 @@ var protections = map[string]func() (Half, error){
 	"TLS 1.2, ChaCha":  func() (Half, error) { return half12(Suite{hash: crypto.SHA256, keyBytes: 32, isChaCha: true}) },
 }
 
-// half12 is what a client receives by.
 func half12(s Suite) (Half, error) {
 	in, _, err := NewHalves12(s, make([]byte, 48), make([]byte, 32), make([]byte, 32))
 	return in, err
@@ -82,4 +83,97 @@ func FuzzNext(f *testing.F) {
 			}
 		}
 	})
+}
+
+func TestRecordsOfAnyShape(t *testing.T) {
+	content := bytes.Repeat([]byte("0123456789"), 4000)
+	for protection := range protections {
+		for name, before := range map[string]func(server *Half) []byte{
+			"an empty one":        func(server *Half) []byte { return server.SealOne(nil, ApplicationData, nil) },
+			"a warning":           func(server *Half) []byte { return server.SealOne(nil, Alert, []byte{1, alertUserCancelled}) },
+			"a handshake message": func(server *Half) []byte { return server.Seal(nil, Handshake, make([]byte, 40_000)) },
+			"padding": func(server *Half) []byte {
+				if !server.is13 {
+					return nil
+				}
+				// The content's type, then zeros; SealOne adds one more.
+				return server.SealOne(nil, 0, append([]byte{byte(ApplicationData)}, make([]byte, 1000)...))
+			},
+		} {
+			c, server := established(t, protection)
+			stream := server.Seal(before(server), ApplicationData, content)
+			var got []byte
+			event := Content
+			for event == Content {
+				var plain []byte
+				event, plain, stream = c.Next(stream)
+				got = append(got, plain...)
+			}
+			if event != None || !bytes.Equal(got, content) {
+				t.Errorf("%s, after %s: %d of %d bytes, %v %s", protection, name, len(got), len(content), event, c.Fault)
+			}
+		}
+	}
+}
+
+func TestIllegalRecordsAreFaults(t *testing.T) {
+	flip := func(record []byte, at int) []byte {
+		record[(at+len(record))%len(record)] ^= 1
+		return record
+	}
+	one := func(kind RecordType, content ...byte) func(*Half) []byte {
+		return func(server *Half) []byte { return server.SealOne(nil, kind, content) }
+	}
+	plain := func(bytes string) func(*Half) []byte { return func(*Half) []byte { return []byte(bytes) } }
+	for protection := range protections {
+		for name, illegal := range map[string]func(server *Half) []byte{
+			"a bit of the content flipped": func(server *Half) []byte { return flip(server.SealOne(nil, ApplicationData, make([]byte, 50)), 20) },
+			"a bit of the tag flipped":     func(server *Half) []byte { return flip(server.SealOne(nil, ApplicationData, []byte("abc")), -1) },
+			"another type":                 func(server *Half) []byte { return flip(server.SealOne(nil, ApplicationData, []byte("abc")), 0) },
+			"no type of TLS":               plain("\x63\x03\x03\x00\x05hello"),
+			"HTTP in the middle of it":     plain("HTTP/1.1 200 OK\r\n\r\n"),
+			"not encrypted":                plain("\x17\x03\x03\x00\x20" + strings.Repeat("x", 32)),
+			"too short for a tag":          plain("\x17\x03\x03\x00\x05hello"),
+			"empty":                        plain("\x17\x03\x03\x00\x00"),
+			"longer than TLS allows":       plain("\x17\x03\x03\xff\xff"),
+			"content longer than 16 KiB":   one(ApplicationData, make([]byte, 16385)...),
+			"one twice": func(server *Half) []byte {
+				record := server.SealOne(nil, ApplicationData, nil)
+				return append(bytes.Clone(record), record...)
+			},
+			"one left out": func(server *Half) []byte {
+				server.SealOne(nil, ApplicationData, nil)
+				return server.SealOne(nil, ApplicationData, nil)
+			},
+			"a change of ciphers":      one(ChangeCipherSpec, 1),
+			"an alert of one byte":     one(Alert, 2),
+			"an alert of three bytes":  one(Alert, 2, 80, 0),
+			"the alert internal_error": one(Alert, 2, 80),
+			"an alert nobody knows":    one(Alert, 2, 199),
+			"a key update":             one(Handshake, 24, 0, 0, 1, 0),
+			"padding only":             one(0, make([]byte, 100)...),
+		} {
+			c, server := established(t, protection)
+			if !c.in.is13 && (name == "a key update" || name == "padding only") {
+				continue
+			}
+			if event, _, _ := c.Next(illegal(server)); event != Fault || c.Fault == "" {
+				t.Errorf("%s, %s: %v %q", protection, name, event, c.Fault)
+			}
+		}
+	}
+}
+
+// The suites of TLS 1.3 have the keys and hashes of those of TLS 1.2, which the engine's tests negotiate with a server.
+func TestEveryCipherOfTLS13(t *testing.T) {
+	for id, like := range map[uint16]uint16{
+		tls.TLS_AES_128_GCM_SHA256:       tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256,
+		tls.TLS_AES_256_GCM_SHA384:       tls.TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384,
+		tls.TLS_CHACHA20_POLY1305_SHA256: tls.TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256,
+	} {
+		want, _ := SuiteOf(like)
+		if got, err := SuiteOf(id); err != nil || got != want {
+			t.Errorf("%s: %+v, want %+v: %v", tls.CipherSuiteName(id), got, want, err)
+		}
+	}
 }

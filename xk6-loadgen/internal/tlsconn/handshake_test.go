@@ -41,7 +41,6 @@ func (s *server) Write(p []byte) (int, error) {
 func (*server) Close() error                     { return nil }
 func (*server) SetWriteDeadline(time.Time) error { return nil }
 
-// hello is what the server says.
 const hello = "hello"
 
 // converse makes a connection to a new server, whose bytes come in pieces of n, with the one at a place changed by flip. It returns what the
@@ -135,4 +134,51 @@ func FuzzHandshake(f *testing.F) {
 			t.Errorf("the second connection: %q, resumed %t: %v, %q", content, c.Agreed.IsResumed, events, c.Fault)
 		}
 	})
+}
+
+// What is no ticket is passed over, and a ticket may be in pieces or come after others.
+func TestTicketsOfAnyShape(t *testing.T) {
+	config := serverConfig(t, tls.VersionTLS13)
+	config.SessionTicketsDisabled = true
+	for name, test := range map[string]struct {
+		records [][]byte
+		isKept  bool
+	}{
+		"none":              {},
+		"no message":        {[][]byte{{99, 0, 0, 0}}, false},
+		"not a ticket":      {[][]byte{append([]byte{4, 0, 0, 200}, make([]byte, 200)...)}, false},
+		"too long":          {[][]byte{{4, 0xff, 0xff, 0xff}, make([]byte, 16384)}, false},
+		"of a broken shape": {[][]byte{{4, 0, 0, 1, 0}, ticketOf("x")}, false},
+		"one":               {[][]byte{ticketOf("x")}, true},
+		"many":              {[][]byte{bytes.Repeat(ticketOf("x"), 50)}, true},
+		"one byte a record": {pieces(ticketOf("x"), 1), true},
+		"in two":            {pieces(ticketOf("x"), 7), true},
+	} {
+		shared := NewShared(&tls.Config{ServerName: "localhost", InsecureSkipVerify: true}, false, 1)
+		c := &Conn{Out: new([]byte)}
+		defer c.Close()
+		converse(c, shared, config, 1<<16, -1, 0)
+		server := c.in
+		for _, record := range test.records {
+			if event, _, _ := c.Next(server.SealOne(nil, Handshake, record)); event != None {
+				t.Errorf("%s: %v %s", name, event, c.Fault)
+			}
+		}
+		if isKept := c.kept != nil; isKept != test.isKept {
+			t.Errorf("%s: there is a session to resume: %t", name, isKept)
+		}
+	}
+}
+
+func ticketOf(label string) []byte {
+	body := []byte{0, 0, 0x0e, 0x10, 0, 0, 0, 0, 1, 0, 0, byte(len(label))}
+	body = append(append(body, label...), 0, 0)
+	return append([]byte{4, 0, 0, byte(len(body))}, body...)
+}
+
+func pieces(p []byte, n int) (parts [][]byte) {
+	for ; len(p) > n; p = p[n:] {
+		parts = append(parts, p[:n])
+	}
+	return append(parts, p)
 }
