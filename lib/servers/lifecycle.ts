@@ -128,8 +128,9 @@ export interface LogAlarms {
 
 const alarmWords: Record<ServerSpec['name'], { alarm?: RegExp; crash?: RegExp }> = {
   nginx: {
-    // Without root, nginx prints the excluded alert before it reads the config. At crit are a full disk, no files left and a backend's
-    // missing socket, but also TLS errors of single clients, such as a connection that ends without a close_notify.
+    // Without root, nginx prints the excluded alert before it reads the config. It uses level crit for a full disk, a lack of file
+    // descriptors and a missing socket of a backend, but also for TLS errors of single clients, such as a connection that ends without a
+    // close_notify.
     alarm: /\[(?:alert|emerg)\](?! could not open error log file)|\[crit\](?!.* \(SSL: )/,
     crash: /\[alert\].* exited (?:on signal \d+|with fatal code)/,
   },

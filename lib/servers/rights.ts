@@ -16,10 +16,7 @@ const freeIds = [
   { first: 61_184, count: 4336 },
 ];
 
-/**
- * Returns a user for one server, if root starts it: no file and no other process is this user's. undefined if bakeoff does not run as
- * root.
- */
+/** Returns a user for one server: no file and no other process belongs to this user. Returns undefined if bakeoff does not run as root. */
 export function unprivilegedUser(): RunAs | undefined {
   if (process.geteuid?.() !== 0) return undefined;
   const range = freeIds.find(isMapped) ?? (freeIds[0] as (typeof freeIds)[number]);

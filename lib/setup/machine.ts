@@ -67,7 +67,7 @@ function useSafeLibraries(): void {
   }
 }
 
-/** Whether nobody else may change or make it. Nothing is loaded by way of a circular link. */
+/** Whether nobody else may change or make the file. Returns false for a circular link, from which nothing could be loaded. */
 function isOwn(path: string): boolean {
   try {
     return whoMayPut(path) === undefined;

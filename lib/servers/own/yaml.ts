@@ -48,7 +48,7 @@ function parse({ file, text }: Layer, lineCounter: LineCounter): Document.Parsed
   const [error] = document.errors;
   if (error !== undefined) {
     const line = lineCounter.linePos(error.pos[0]).line || 1;
-    // Without quotes, the file's text is at the end.
+    // A message without quotes may end with text of the file.
     const problem = withShortQuotes(error.message).replace(/(?<=\w: )\S.*/, addressIn);
     throw new UserError(`h2o config ${file}:${line}: ${problem}`);
   }
