@@ -59,7 +59,7 @@ export async function compiledCommands(projectRoot, keptMs = dayMs) {
       writeFileSync(join(fresh, names[index]), withShortNames(text, projectRoot)),
     );
     writeFileSync(join(fresh, 'state'), `${seenNow}\n${contentNow}\n`);
-    // A default access control list of the folder takes the place of the umask.
+    // If the folder has a default access control list, it replaces the umask.
     for (const name of [...names, 'state']) {
       const file = join(fresh, name);
       chmodSync(file, statSync(file).mode & ~0o022);

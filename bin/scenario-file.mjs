@@ -52,7 +52,7 @@ const packages = {
         resolveDir,
         pluginData: resolved,
       });
-      // esbuild says so itself, and lets pass what is within try.
+      // esbuild reports these errors itself, and ignores those of an import within try.
       if (target.errors.length > 0) return undefined;
       if (target.external || !/\/node_modules\//.test(target.path)) return target;
       return {

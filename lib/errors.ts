@@ -21,7 +21,7 @@ function shortened(message: string): string {
 /** A UserError for a wrong command line: exit code 2. */
 export const usageError = (message: string): UserError => new UserError(message, 2);
 
-/** Prefixes a UserError of `read` with `before`, and sets its exit code. */
+/** Returns the result of `read`. If it throws a UserError, puts `before` in front of its message and sets its exit code. */
 export function prefixed<T>(read: () => T, before: string, exitCode: 1 | 2 = 2): T {
   try {
     return read();
@@ -30,17 +30,17 @@ export function prefixed<T>(read: () => T, before: string, exitCode: 1 | 2 = 2):
   }
 }
 
-/** Removes control and invisible characters, and those that turn the direction of text. */
+/** Removes control characters, invisible characters, and characters that change the direction of text. */
 export function printable(text: string): string {
   return text.replace(/[^\P{C}\n\t]|[\p{Default_Ignorable_Code_Point}\u2028\u2029]/gu, ' ');
 }
 
-/** The first word of a text that may be a secret, up to a sign that no name has. */
+/** Returns the first word of a text that may be no config but a secret, up to the first sign that no name has. */
 export function wordIn(text: string): string {
   return /^[^\w\s]{0,3}[\w.-]{0,60}/.exec(text.trim())?.[0] ?? '';
 }
 
-/** The first word of an address or path from a config, with credentials hidden. */
+/** Returns the first word of an address or a path that a message quotes from a config, with its credentials hidden. */
 export function addressIn(text: string): string {
   return shownUrl(/^\S{0,255}/.exec(text)?.[0] ?? '');
 }
@@ -89,7 +89,7 @@ export function unknownWord(kind: string, word: string, choices: readonly string
 /** More choices are too long for a line. */
 const mostTold = 10;
 
-/** Offers the nearest choice, or all, after a colon. @param choices at least one */
+/** Offers the nearest choice, or all of them, in words that follow a colon. @param choices at least one */
 export function offer(word: string, choices: readonly string[]): string {
   const near = nearest(word, choices);
   if (near !== undefined) return `did you mean ${near}?`;
@@ -98,7 +98,7 @@ export function offer(word: string, choices: readonly string[]): string {
   return `there ${choices.length === 1 ? 'is' : 'are'} ${choices.join(', ')}`;
 }
 
-/** The nearest choice; undefined beyond two edits, or one per three letters. */
+/** Returns the nearest choice; undefined if it is more than two edits away, or more than one edit for each three letters. */
 export function nearest(word: string, choices: readonly string[]): string | undefined {
   const [choice] = sorted(word, choices);
   // Without the dashes of a flag.
@@ -114,7 +114,9 @@ function sorted(word: string, choices: readonly string[]): string[] {
   return choices.toSorted((a, b) => farness(a) - farness(b));
 }
 
-/** Edits to the beginning of a choice, as people stop early. Swapped letters are one. */
+/**
+ * Counts the edits from a word to the beginning of a choice, since people stop typing early. Letters in another order count as one edit.
+ */
 function edits(word: string, choice: string): number {
   if ([...word].sort().join('') === [...choice].sort().join(''))
     return Math.min(1, distance(word, choice));

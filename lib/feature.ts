@@ -1,5 +1,6 @@
-// What can be taken out of bakeoff. The core asks the list in lib/features.ts, and names no feature but in the formats of results and
-// scenarios, in help and advice on their flags, and in what it says of networks.
+// The parts that can be taken out of bakeoff. The core asks the list in lib/features.ts. It names no feature itself, except in the formats
+// of result.json and of scenarios, in the help of --rounds and --generator-cpus, in advice on requests that have statuses of a log, in its
+// texts on a network's delay and packets, and in the next step after --k6-script.
 import type { CurvePoint } from './analysis/curves.ts';
 import type { Given } from './cli/sides.ts';
 import type { Arguments, Flag } from './cli/arguments.ts';
@@ -15,17 +16,17 @@ import type { AskedRequests } from './scenario/pages.ts';
 
 export interface Command {
   help: string;
-  /** Returns the exit code. The command's code is loaded only here. */
+  /** Runs the command and returns its exit code. The command's code is loaded here, so that other commands do not load it. */
   run(args: string[]): Promise<number>;
 }
 
-/** A run whose rounds are done. Configs, folder and sink are still there. */
+/** A run whose rounds are done. Its servers' configs, its folder and its sink are still there. */
 export interface EndedRun {
   context: RunContext;
   result: Result;
   /** The flags of its command, by name. */
   flags: ReadonlyMap<string, string>;
-  /** Comparisons that may be looked at. */
+  /** Which comparisons may be looked at: all, those with the verdict faster or slower, or none. */
   examined: 'all' | 'decided' | 'none';
   /** Shows progress: the step, the sides it looks at, the seconds left. */
   tell(step: { what: string; seen: string; secondsLeft: number }): void;
@@ -42,7 +43,7 @@ export interface FoundRates {
   rates: readonly FoundRate[];
   /** Returns a variant's steps. */
   pointsOf(variant: string): CurvePoint[];
-  /** Stands above the chart in the terminal, and below its title in report.html. */
+  /** Words for the chart of the steps. They stand above it in the terminal, and below its title in report.html. */
   chart: { heading: string; text: string };
 }
 
@@ -68,47 +69,58 @@ export interface Stored {
 export interface KeptFolder {
   folder: string;
   what: string;
-  /** It marks the folder as bakeoff's, and as in use. */
+  /** This file marks the folder as bakeoff's. It is locked while the folder is in use. */
   lock: string;
 }
 
 /** A folder of lib/features. It may use the core, and no other feature. */
 export interface Feature {
   commands?: Readonly<Record<string, Command>>;
-  /** Flags of every command that measures, last in their groups of the help. --k6-script takes those with inScripts. */
+  /**
+   * Flags of every command that measures. They come last in their groups of the help. With --k6-script, only flags with `inScripts` are
+   * accepted.
+   */
   flags?: Readonly<Record<string, Flag>>;
-  /** Flags of compare and knobs that say what to request. They follow --urls in the help. */
+  /** Flags of compare and knobs that say what to request. In the help they follow --urls. */
   requestFlags?: Readonly<Record<string, Flag>>;
-  /** Returns the requests that requestFlags ask for. Throws UserError (exit code 2). */
+  /** Returns the requests that requestFlags ask for; undefined if none of the flags is given. Throws UserError (exit code 2). */
   requests?(parsed: Arguments, sides: readonly Given[]): Promise<AskedRequests | undefined>;
-  /** Returns another scenario, all of whose variants are run, if a flag asks for one. */
+  /** Returns another scenario to run in its place, with all variants; undefined if no flag asks for one. */
   scenario?(asked: AskedScenario): Scenario | undefined;
-  /** Returns the load in steps that scenario or flags ask for. */
+  /** Returns the load in steps that the scenario or the flags ask for; undefined if they ask for none. */
   steppedLoad?(scenario: Scenario, flags: ReadonlyMap<string, string>): SteppedLoad | undefined;
-  /** Returns the variant's place apart from the machine's loopback, if it needs one. */
+  /** Returns a place apart from the machine's loopback for the variant's server and load; undefined if it needs none. */
   enclosure?(scenario: Scenario, variant: Variant): PlannedEnclosure | undefined;
   /** Observe each load, after the use of CPU time. */
   observers?: readonly Observer[];
-  /** Returns where the flags send figures besides the folder; the first feature's counts. Throws UserError (exit code 2). */
+  /**
+   * Returns where the flags send a run's figures besides its folder; undefined if nowhere. A run has one sink, that of the first feature
+   * that returns one.
+   * Throws UserError (exit code 2).
+   */
   sink?(flags: ReadonlyMap<string, string>): PlannedSink | undefined;
-  /** Returns the machine that the flags ask for to start servers; the first feature's counts. Throws UserError (exit code 2). */
+  /**
+   * Returns the machine on which the flags ask to start the servers; undefined means this one. A run uses that of the first feature that
+   * returns one.
+   * Throws UserError (exit code 2).
+   */
   machines?(parsed: Pick<Arguments, 'flags' | 'read'>): PlannedMachines | undefined;
-  /** Says where figures were sent, in the last line below the table. */
+  /** Says where a run's figures were sent. Its line is the last one below the table. */
   stored?(result: Result): Stored;
-  /** Estimates the seconds of afterRounds; 0 if it will not look. */
+  /** Estimates how many seconds afterRounds takes for a run with this plan and these flags; 0 if it will not look. */
   secondsAfterRounds?(plan: PlanDraft, flags: ReadonlyMap<string, string>): number;
   /**
-   * Looks at a run. Returns the result with its findings, and without verdicts that these refute; undefined if it did not look. Throws
-   * what ends the run.
+   * Looks at a run after its rounds. Returns the result with its findings, and without verdicts that they refute; undefined if it did not
+   * look. Throws errors that end the run.
    */
   afterRounds?(run: EndedRun): Promise<Result | undefined>;
-  /** Returns what a load in steps found. */
+  /** Returns what a load in steps found; undefined for results of other loads. */
   found?(result: Result): FoundRates | undefined;
   /** Returns sentences that stand before those on comparisons. */
   findings?(result: Result): string[];
   /** Returns sentences that stand below the table. */
   sentences?(result: Result): string[];
-  /** Says in the heading what networks there are, undefined for loopback. */
+  /** Returns what a run's heading says of its variants' networks (undefined means loopback); '' if nothing. */
   networkText?(networks: readonly (NetworkSpec | undefined)[]): string;
   /** Returns tables that stand with the article's. */
   tables?(result: Result): Part[];
@@ -118,8 +130,8 @@ export interface Feature {
   figures?(result: Result): Figure[];
   /** Returns tables that --verbose shows. */
   parts?(result: Result): Part[];
-  /** Returns sections below the table of report.html. @param folder undefined if the run's files are not there */
+  /** Returns sections of report.html that stand below its table. @param folder of the run; undefined if its files are not there */
   sections?(result: Result, folder: string | undefined): Promise<Html[]>;
-  /** Data that no run can make again: `clean` deletes it with --history alone, whose help this is. */
+  /** Data that no run can make again. `clean` deletes it only with --history, for which this is the help. */
   history?: { help: string; folders: readonly KeptFolder[] };
 }

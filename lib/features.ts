@@ -1,4 +1,5 @@
-// The features, in the order of the help. To take one out, delete its line, its folder, and its exports in lib/index.ts.
+// The features, in the order in which the help lists their commands. To take one out, delete its line here, its folder, and its exports in
+// lib/index.ts.
 import type { Feature } from './feature.ts';
 import { calibrate } from './features/calibrate/feature.ts';
 import { hosts } from './features/hosts/feature.ts';

@@ -21,7 +21,7 @@ import { dirname, join, relative, sep } from 'node:path';
 import { callerOwning, onTheWay, whoMayWrite } from '../bin/trust.mjs';
 import { UserError, messageOf } from './errors.ts';
 
-/** The umask at the start, for programs and files outside of bakeoff's folders. */
+/** The umask at bakeoff's start, for programs and files outside of bakeoff's folders. */
 export const userUmask = parseInt(
   /^Umask:\s*([0-7]+)/m.exec(textOf('/proc/self/status'))?.[1] ?? '022',
   8,
@@ -32,7 +32,10 @@ export function closeNewFiles(): void {
   process.umask(0o077);
 }
 
-/** Makes a folder and its parents. In a folder of sudo's caller they are the caller's. Throws the error of mkdir(2). */
+/**
+ * Makes a folder and its parents. In a folder that belongs to the caller of sudo they belong to the caller too. Throws the error of
+ * mkdir(2).
+ */
 export function makeFolder(path: string): void {
   // Node's own recursion never ends below /proc.
   if (statSync(path, { throwIfNoEntry: false })?.isDirectory() === true) return;
@@ -49,7 +52,7 @@ export function makeFolder(path: string): void {
   }
 }
 
-/** Stores `what` in a folder of bakeoff's. Throws UserError if that cannot be used, or the signal's reason. */
+/** Does work that stores `what` in one of bakeoff's folders. Throws UserError if the folder cannot be used; or the signal's reason. */
 export async function inOwnFolder<T>(
   folder: string,
   what: string,
@@ -66,7 +69,9 @@ export async function inOwnFolder<T>(
   }
 }
 
-/** Makes a folder of bakeoff's. Throws UserError if others may put files into root's. */
+/**
+ * Makes one of bakeoff's own folders. Throws UserError if root would write into a folder in which others may put files and links of theirs.
+ */
 export function makeOwnFolder(path: string): void {
   makeFolder(path);
   const problem = process.geteuid?.() === 0 ? whoMayWrite(path) : undefined;
@@ -82,7 +87,7 @@ export function makePrivateFolder(path: string): void {
   chmodSync(path, 0o700);
 }
 
-/** Makes a temporary folder, whose path has no links, and removes it after the work. */
+/** Makes a temporary folder, whose path has no links, passes it to the work, and removes it afterwards. */
 export async function inTemporaryFolder<T>(
   prefix: string,
   work: (folder: string) => Promise<T>,
@@ -95,7 +100,7 @@ export async function inTemporaryFolder<T>(
   }
 }
 
-/** Sorted relative paths, without links. Throws the file system's error. */
+/** Returns sorted paths relative to the folder; links are left out. Throws the file system's error. */
 export async function filesBelow(folder: string): Promise<string[]> {
   const entries = await readdir(folder, { recursive: true, withFileTypes: true });
   return entries
@@ -104,7 +109,7 @@ export async function filesBelow(folder: string): Promise<string[]> {
     .sort();
 }
 
-/** Bytes that this user may still write; Infinity if unknown. The folder may be missing. */
+/** Returns how many bytes this user may still write; Infinity if unknown. The folder may not exist yet. */
 export async function freeBytes(folder: string): Promise<number> {
   try {
     const { bavail, bsize } = await statfs(folder);
@@ -116,7 +121,7 @@ export async function freeBytes(folder: string): Promise<number> {
   }
 }
 
-/** Throws UserError if a folder has too little space. @param otherwise alternative to freeing space */
+/** Throws UserError if a folder has less space than `what` needs. @param otherwise the alternative to freeing space */
 export async function requireSpace(
   folder: string,
   neededBytes: number,
@@ -130,8 +135,9 @@ export async function requireSpace(
 }
 
 /**
- * Opens a folder that a person names, through links of their own and of root's. The caller closes the descriptor, below which nothing can
- * take the folder's place. @throws UserError that follows the name and a colon, or the file system's error
+ * Opens a folder that a person names. Links of their own and of root's are followed. The caller closes the descriptor. A path below the
+ * descriptor stays in this folder, even if the folder is replaced.
+ * @throws UserError that follows the name and a colon; the file system's error
  */
 export function openFolder(name: string): number {
   let place = '/';
@@ -165,7 +171,7 @@ export function isSameFile(one: Stats, other: Stats | undefined): boolean {
   return one.dev === other?.dev && one.ino === other.ino;
 }
 
-/** A shell hands over such descriptors, as in `<(…)`: the pipe has a writer. */
+/** Descriptors that a shell hands over, as in `<(…)`. Such a pipe has a writer, so reading it does not wait for ever. */
 const handedOver = /^\/(?:dev\/(?:stdin|fd\/\d+)|proc\/self\/fd\/\d+)$/;
 
 /** A file system compresses less than a hole. */
@@ -173,8 +179,9 @@ const leastFilled = 0.001;
 const smallBytes = 1e9;
 
 /**
- * Opens a plain file, or a pipe that a shell hands over, as others may be endless. The caller closes the descriptor. @param mostBytes
- * without it, a file that is nearly all hole is refused @throws UserError that follows the name and a colon
+ * Opens a plain file, or a pipe that a shell hands over; any other could be endless. The caller closes the descriptor.
+ * @param mostBytes of a file; without this bound, a file that is nearly all hole is refused
+ * @throws UserError that follows the name and a colon: "it is a folder"
  */
 export function openPlain(file: string, mostBytes = Infinity, mayBeHandedOver = true): number {
   const isHandedOver = mayBeHandedOver && handedOver.test(file);
@@ -208,8 +215,10 @@ function longerThan(bytes: number): UserError {
 }
 
 /**
- * Reads as openPlain opens. @param below a folder that it must be in, links followed @param forAll reads only what every user may read,
- * and no pipe @throws UserError as openPlain
+ * Reads a file that openPlain accepts.
+ * @param below the folder that it must be in, after links are followed
+ * @param forAll reads the file only if every user may read it, and no pipe that a shell hands over
+ * @throws UserError as openPlain
  */
 export function readBytes(
   file: string,
@@ -231,7 +240,9 @@ export function readBytes(
   }
 }
 
-/** Sorted names in a folder that every user may list; none if missing. Throws UserError that follows a name and a colon. */
+/**
+ * Returns the sorted names in a folder that every user may list; none if it is missing. Throws UserError that follows a name and a colon.
+ */
 export function namesOpenToAll(folder: string): string[] {
   const descriptor = ifThere(() => openSync(folder, constants.O_RDONLY | constants.O_DIRECTORY));
   if (descriptor === undefined) return [];
@@ -244,8 +255,8 @@ export function namesOpenToAll(folder: string): string[] {
 }
 
 /**
- * Throws UserError unless a user who owns nothing may read the open file or list the open folder. Its name may lead elsewhere by now; in
- * /proc the mode alone does not decide.
+ * Throws UserError unless a user who owns nothing may read the open file or list the open folder. It looks at the descriptor, because the
+ * name may lead to another file by now. In /proc the mode alone does not decide.
  */
 function requireOpenToAll(descriptor: number): void {
   const stats = fstatSync(descriptor);
@@ -258,7 +269,7 @@ function requireOpenToAll(descriptor: number): void {
   );
 }
 
-/** A user who owns nothing may enter it and those above. @param folder without links */
+/** Whether a user who owns nothing may enter a folder and those above it. @param folder without links */
 export function allMayEnter(folder: string): boolean {
   return foldersUp(folder).every((place) => (statSync(place).mode & 0o1) !== 0);
 }
@@ -271,7 +282,7 @@ export function foldersUp(folder: string): string[] {
 
 const pieceBytes = 1e6;
 
-/** Throws UserError if there is more: a pipe has no size, and a file may grow. */
+/** Reads to the end. Throws UserError if there is more than `mostBytes`: a pipe has no size, and a file may grow. */
 function readAtMost(descriptor: number, mostBytes: number): Buffer {
   const pieces: Buffer[] = [];
   for (let bytes = 0; bytes <= mostBytes;) {
@@ -284,7 +295,7 @@ function readAtMost(descriptor: number, mostBytes: number): Buffer {
   throw longerThan(mostBytes);
 }
 
-/** Throws UserError for a control character, such as a newline. @param begin of the message */
+/** Throws UserError for a path with a control character, such as a newline. @param begin begins the message */
 export function requirePlainPath(file: string, begin: string): void {
   if (/\p{Cc}/u.test(file))
     throw new UserError(
@@ -292,7 +303,7 @@ export function requirePlainPath(file: string, begin: string): void {
     );
 }
 
-/** Returns undefined if the file is missing or closed to this user. Throws other errors. */
+/** Returns what `look` returns; undefined if the file is missing or closed to this user. Throws other errors. */
 export function ifThere<T>(look: () => T): T | undefined {
   try {
     return look();

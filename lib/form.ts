@@ -1,4 +1,4 @@
-// Checks of values from outside, by valibot.
+// Checks values from outside with valibot, and describes the first problem in one line.
 import * as v from 'valibot';
 import { enumeration } from './format.ts';
 import { inOneLine, offer } from './errors.ts';
@@ -17,7 +17,7 @@ export function isObject(value: unknown): value is Record<string, unknown> {
 
 const anObject = v.custom<Record<string, unknown>>(isObject, 'has to be an object');
 
-/** A person's object: an unknown field is refused with the nearest known one. */
+/** An object that a person writes. An unknown field is refused, and the nearest known one is suggested. */
 export const closed: ObjectForm = (fields) => {
   const names = Object.keys(fields);
   const wrongKey = ({ expected, path }: v.StrictObjectIssue) => {
@@ -32,7 +32,7 @@ export const closed: ObjectForm = (fields) => {
   ) as unknown as ReturnType<typeof closed<typeof fields>>;
 };
 
-/** A program's object, maybe a newer one's: unknown fields are dropped. */
+/** An object that a program wrote, maybe a newer version. Unknown fields are dropped. */
 export const open: ObjectForm = (fields) =>
   v.pipe(anObject, v.object(fields, missing)) as unknown as ReturnType<typeof open<typeof fields>>;
 
@@ -113,7 +113,10 @@ export const each = <const N extends string, S extends v.GenericSchema>(
   form: S,
 ): Record<N, S> => byName(names, () => form);
 
-/** Returns the value, or its problem with the path. @param everything names unknown fields first: a misspelt one is missing, too */
+/**
+ * Returns the value, or its problem with the path.
+ * @param everything names an unknown field first, since a misspelt field is also missing
+ */
 export function check<T>(
   form: Form<T>,
   value: unknown,
@@ -158,7 +161,7 @@ function quoted(value: unknown): string {
   return json.length <= longestShown ? json : `${json.slice(0, longestShown)}…"`;
 }
 
-/** T with read-only lists and absent optional fields. */
+/** T with read-only lists, and with optional fields that are absent rather than undefined. */
 type Given<T> = T extends readonly (infer E)[]
   ? readonly Given<E>[]
   : T extends object
@@ -173,12 +176,14 @@ export const given = <F extends v.ObjectEntries>(
   object: ObjectForm = closed,
 ): Form<Of<F>> => object(fields) as unknown as Form<Of<F>>;
 
-/** The first wrong field, such as `variants[0].load.connections 0.5 has to be …`. */
+/** Returns the first wrong field of a value, such as `variants[0].load.connections 0.5 has to be …`; undefined if all are right. */
 export function problemIn(form: Form<unknown>, value: unknown): string | undefined {
   return problemsIn(form, value)[0];
 }
 
-/** All wrong fields. Beside an unknown one, missing ones are left out: it may be one of them. */
+/**
+ * Returns all wrong fields. If a field is unknown, fields that are missing beside it are left out, since it may be one of them, misspelt.
+ */
 export function problemsIn(form: Form<unknown>, value: unknown): string[] {
   const { issues = [] } = v.safeParse(form, value);
   const parentOf = ({ path }: v.BaseIssue<unknown>) =>

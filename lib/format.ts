@@ -1,6 +1,6 @@
-// Figures as a person reads them. Headings have a column's unit; the `scaled…` functions write it.
+// Formats figures for people. If a column's heading has the unit, its figures have none; the `scaled…` functions add a unit.
 
-/** Puts commas between thousands: k6 has no locales for toLocaleString. */
+/** Puts commas between thousands. toLocaleString does not do so in k6, which has no locales. */
 function grouped(digits: string): string {
   const [integer = '', ...fraction] = digits.split('.');
   return [integer.replaceAll(/\B(?=(\d{3})+$)/g, ','), ...fraction].join('.');
@@ -21,7 +21,7 @@ export function hundredths(value: number): string {
   return grouped(value.toFixed(2));
 }
 
-/** Scales a time as h2load: 516 µs, 74.59 ms, 446.96 s. */
+/** A time with a fitting unit, scaled as in h2load: 516 µs, 74.59 ms, 446.96 s. */
 export function scaledTime(ms: number): string {
   const micros = Math.round(ms * 1000);
   if (micros < 1000) return `${micros} µs`;
@@ -42,7 +42,7 @@ function tick(ms: number): string {
   return `${Number(value)} ${unit}`;
 }
 
-/** Scales by 1024 like h2load and wrk, with the right unit names. */
+/** Scales in steps of 1024 like h2load and wrk, but with the correct unit names. */
 export function scaledBytesPerSecond(bytesPerSecond: number): string {
   let value = bytesPerSecond;
   let unit = 'B';
@@ -66,8 +66,9 @@ export function short(value: number): string {
 }
 
 /**
- * A ratio as an effect: "+33 % [31, 35]", from 2 on "6.1 times [5.9, 6.3]". Percents show the side of 0, that −99.6 % is not all, and a
- * narrow interval's width by one more digit. Ends a thousand times apart are "[too wide]".
+ * Writes a ratio as an effect: "+33 % [31, 35]", and from 2 on "6.1 times [5.9, 6.3]". Percentages have enough digits to show on which side
+ * of 0 an end is, that −99.6 % is not −100 %, and that a narrow interval has a width: "−16.4 % [−16.5, −16.3]". If the interval's ends
+ * differ by a factor of a thousand, it is "[too wide]".
  */
 export function effect(ratio: number, interval?: readonly [number, number]): string {
   if (interval === undefined) return amount(ratio);
@@ -92,7 +93,10 @@ export function isTooWide([low, high]: readonly [number, number]): boolean {
   return high > 1000 * low;
 }
 
-/** "+8.9 %", from 2 on "6 times"; with `isShare` "22 %". An interval's end is written `as` its ratio. */
+/**
+ * Writes "+8.9 %", and from 2 on "6 times"; with `isShare` "22 %". @param as the ratio that decides the form; for an interval's end, the
+ * ratio itself
+ */
 export function amount(ratio: number, isShare = false, as = ratio): string {
   if (as >= 2) return `${inTimes(ratio)} times`;
   if (!isShare) return change(ratio);
@@ -103,7 +107,7 @@ function inTimes(ratio: number): string {
   return grouped(String(Number(ratio.toPrecision(3))));
 }
 
-/** 1.33 is "+33 %", 0.998 is "−0.2 %". More decimals avoid "±0 %" and "−100 %". */
+/** 1.33 is "+33 %", 0.998 is "−0.2 %". Up to three decimals avoid "±0 %", and up to ten avoid "−100 %". */
 function change(ratio: number): string {
   const percent = (ratio - 1) * 100;
   const size = Math.abs(percent);
@@ -136,7 +140,7 @@ export function exactPercent(percents: number): string {
   return `${percents.toFixed(2)} %`;
 }
 
-/** Five digits, rounded down: 0.15386, as the article on nghttpd prints success. */
+/** A ratio with five digits after the point, rounded down: 1, 0.15386. The article on nghttpd prints success like this. */
 export function fiveDigits(ratio: number): string {
   return String(Math.floor(Number((ratio * 1e5).toPrecision(12))) / 1e5);
 }
@@ -162,7 +166,7 @@ export function tolerance(share: number): string {
   return `${Number((share * 100).toPrecision(3))} %`;
 }
 
-/** Blocks, `width` for a share of 1. A share above 0 is visible. */
+/** A bar of blocks, `width` characters long for a share of 1. Any share above 0 is visible. */
 export function bar(share: number, width: number): string {
   const eighths = share > 0 ? Math.max(1, Math.round(share * width * 8)) : 0;
   return '█'.repeat(eighths >> 3) + ' ▏▎▍▌▋▊▉'.charAt(eighths & 7).trim();
@@ -178,7 +182,7 @@ export function enumeration(
     : `${texts.slice(0, -1).join(', ')} ${last} ${texts.at(-1)}`;
 }
 
-/** Names; "every variant" for all of three or more. @param all how many there are */
+/** Lists names of variants; "every variant" if these are all and three or more. @param all how many there are */
 export function variantsText(names: readonly string[], all: number): string {
   return names.length > 2 && names.length === all ? 'every variant' : enumeration(names);
 }

@@ -36,6 +36,7 @@ export function without<T>(
   });
 }
 
+/** Returns the first value that is there, in the order of the list; undefined if there is none. */
 export function firstOf<Of, Value>(
   all: readonly Of[],
   valueOf: (candidate: Of) => Value | undefined,

@@ -1,7 +1,7 @@
 // Processes, their users and their sockets, as /proc has them.
 import { linkOf, namesIn, textOf } from './files.ts';
 
-/** @param proc mount point of the proc file system */
+/** Returns the ids of all processes. @param proc the mount point of the proc file system */
 export function processIds(proc: string): string[] {
   return namesIn(proc).filter((name) => /^\d+$/.test(name));
 }
@@ -13,8 +13,9 @@ export function userOf(pid: string): number | undefined {
 }
 
 /**
- * The folder in /proc with a process's memory, files and namespaces: a living thread's, if the first has ended (pthread_exit(3)). @param
- * proc as above
+ * Returns the folder in /proc with a process's memory, files and namespaces. If its first thread has ended (pthread_exit(3)), it is the
+ * folder of a thread that still runs.
+ * @param proc the mount point of the proc file system
  */
 export function livingFolder(pid: string, proc = '/proc'): string {
   const folder = `${proc}/${pid}`;
@@ -24,7 +25,7 @@ export function livingFolder(pid: string, proc = '/proc'): string {
   return tasks.find(lives) ?? folder;
 }
 
-/** Inodes of open sockets. @param proc as above */
+/** Returns the inodes of a process's open sockets. @param proc the mount point of the proc file system */
 export function socketsOf(pid: string | number, proc = '/proc'): string[] {
   const openIn = (folder: string) => namesIn(`${folder}/fd`).map((name) => `${folder}/fd/${name}`);
   const first = openIn(`${proc}/${pid}`);
@@ -32,7 +33,7 @@ export function socketsOf(pid: string | number, proc = '/proc'): string[] {
   return files.flatMap((file) => /^socket:\[(\d+)\]$/.exec(linkOf(file))?.[1] ?? []);
 }
 
-/** Unix sockets that accept connections; an abstract path begins with @. */
+/** Returns the unix sockets that accept connections. The path of an abstract socket begins with @. */
 export function listeningUnixSockets(proc: string): { path: string; inode: string }[] {
   const accepting = 0x10000;
   return textOf(`${proc}/net/unix`)
@@ -45,6 +46,7 @@ export function listeningUnixSockets(proc: string): { path: string; inode: strin
     });
 }
 
+/** Returns the inodes of the unix sockets that listen at a path. */
 export function listeningAt(socket: string, proc: string): string[] {
   return listeningUnixSockets(proc).flatMap(({ path, inode }) => (path === socket ? [inode] : []));
 }

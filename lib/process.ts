@@ -1,5 +1,6 @@
-// Child processes. All have a process group of their own (Ctrl-C reaches the runner alone, which ends them in order) and a parent-death
-// signal. No program is looked for in the user's PATH, as npm adds folders in which others may write.
+// Child processes. Every child starts here: in its own process group, so that Ctrl-C reaches the runner alone, which ends its children in
+// order; and with a parent-death signal, so that it ends even if the runner is killed. No program is looked up in the user's PATH, because
+// npm adds folders to it in which other users may write.
 import {
   execFile,
   spawn,
@@ -18,7 +19,7 @@ import { callerOfSudo, callerOwning, helper } from '../bin/trust.mjs';
 import { printable, UserError } from './errors.ts';
 import { namesIn, textOf, userUmask } from './files.ts';
 
-/** A program with its first words, which becomes the command after it and keeps its process id: `nsenter … --`. */
+/** A program of the system with its first words. It becomes the command that follows and keeps its process id: `nsenter … --`. */
 export type Before = readonly [program: string, ...words: string[]];
 
 export interface ChildOptions {
@@ -26,15 +27,18 @@ export interface ChildOptions {
   command: string;
   args: readonly string[];
   before?: readonly Before[] | undefined;
-  /** User to run as (needs root), without capabilities but those it `keeps`. Absent: the current user. */
+  /** User to run as (needs root). All capabilities are dropped except the one that it `keeps`. Absent: the current user. */
   user?: (Pick<RunAs, 'uid' | 'gid'> & { keeps?: 'syslog' }) | undefined;
   /** Absent: all. */
   cpus?: readonly number[] | undefined;
-  /** Entered as the `user`. Absent: /, since relative entries of LD_LIBRARY_PATH would be in the caller's folder. */
+  /**
+   * The working folder, entered as the `user`. Absent: /, because a relative entry of LD_LIBRARY_PATH would otherwise be in the caller's
+   * folder.
+   */
   cwd?: string;
   env?: NodeJS.ProcessEnv | undefined;
   stdio?: StdioOptions;
-  /** TERM ends it in order if this process is killed. Absent: KILL, which a stopped process takes too. */
+  /** Sends TERM if this process is killed, so that the child can end in order. Absent: KILL, which ends a stopped process too. */
   orphanedBy?: 'TERM';
   /** The second signal spares it, as a database. Absent: it kills the group. */
   isSpared?: boolean;
@@ -54,16 +58,21 @@ interface ChildExit {
 
 export interface Child {
   pid: number;
-  /** All its words; the command and its arguments come last. */
+  /** All words of its command line; the command and its arguments come last. */
   line: readonly string[];
   process: ChildProcess;
   exited: Promise<ChildExit>;
   hasExited(): boolean;
-  /** Sends TERM, and KILL to the group after `graceMs`. Returns when it is gone, or hangs in the kernel; may be called again. */
+  /**
+   * Sends TERM, and KILL to the whole group after `graceMs`. Returns when the process is gone, or hangs in the kernel. May be called again.
+   */
   stop(graceMs?: number): Promise<void>;
 }
 
-/** The pipes of a child that has three. `end`: "with code 1", "by SIGKILL", and the last line of its standard error. */
+/**
+ * Returns the pipes of a child with three of them. `end` resolves when it has ended: `how` is "with code 1" or "by SIGKILL", `last` the
+ * last line of its standard error.
+ */
 export function pipesOf({ process: child }: Child) {
   const { stdin, stdout, stderr } = child as ChildProcessWithoutNullStreams;
   let errors = '';
@@ -78,7 +87,7 @@ export function pipesOf({ process: child }: Child) {
   return { stdin, stdout, end };
 }
 
-/** Becomes a command of this user. A change of user clears the parent-death signal (prctl(2)), so setpriv sets it again. */
+/** A command prefix that changes to this user. A change of user clears the parent-death signal (prctl(2)), so setpriv sets it again. */
 export const becoming = (
   { uid, gid, keeps }: NonNullable<ChildOptions['user']>,
   orphanedBy = 'KILL',
@@ -97,7 +106,7 @@ export const becoming = (
   '--',
 ];
 
-/** The user enters the folder: root might follow a link to a place closed to them. */
+/** A command prefix that enters a folder as the child's user: root might follow a link to a place that is closed to that user. */
 const entering = (folder: string): Before => ['sh', '-c', 'cd "$0" && exec "$@"', folder];
 
 export const withUserUmask: readonly Before[] = [
@@ -117,13 +126,16 @@ export function killChildren(): void {
   for (const group of groups) sendIfThere(-group, 'SIGKILL');
 }
 
-/** A process that hangs in the kernel does not end after KILL. */
+/** How long a process may take to end after KILL. A process that hangs in the kernel never ends. */
 const killedMs = 5000;
 
 /** Linux's O_CLOEXEC, in octal as /proc has it. */
 const closedByExec = 0o2000000;
 
-/** This process's open files beside the standard ones, such as a shell's 200>lock. Node closes only its own in children. */
+/**
+ * Files that this process inherited open beside the standard ones, such as a shell's 200>lock. In children Node closes only the files that
+ * it opened itself.
+ */
 const inherited = namesIn('/proc/self/fdinfo')
   .map(Number)
   .filter((descriptor) => {
@@ -131,7 +143,7 @@ const inherited = namesIn('/proc/self/fdinfo')
     return descriptor > 2 && flags !== undefined && (parseInt(flags, 8) & closedByExec) === 0;
   });
 
-/** Puts /dev/null in place of inherited files. */
+/** Puts /dev/null in place of inherited files, which children must not have. */
 function closingInherited(stdio: StdioOptions): StdioOptions {
   if (!Array.isArray(stdio)) return stdio;
   const closed = [...stdio];
@@ -147,6 +159,7 @@ let devNull: number | undefined;
 
 const emptyFile = (): number => (devNull ??= openSync('/dev/null', 'r+'));
 
+/** All words of a child's command line. */
 function lineOf(options: ChildOptions): string[] {
   const { command, args, before = [], user, cpus, cwd, orphanedBy = 'KILL' } = options;
   const programs: Before[] = [['setpriv', `--pdeathsig=${orphanedBy}`, '--']];
@@ -198,7 +211,7 @@ export async function startChild(options: ChildOptions): Promise<Child> {
   return { pid, line, process: child, exited, hasExited: () => gone, stop };
 }
 
-/** A stopped child takes no TERM: a shell continues its group if this process is killed. */
+/** Starts a shell that continues a child's group if this process is killed, because a stopped child does not react to TERM. */
 export function continueWhenOrphaned({ pid, exited }: Child): void {
   const script = 'trap "" HUP INT TERM; read -r ended || kill -s CONT -- "-$0"';
   const guard = spawn(helper('sh'), ['-c', script, String(pid)], {
@@ -213,8 +226,8 @@ export function continueWhenOrphaned({ pid, exited }: Child): void {
 }
 
 /**
- * Kills a child and its group on the signal or after this time. The returned function says whether the time was up; call it when the work
- * has ended.
+ * Kills a child and its process group on the signal or after this time. Call the returned function when the work has ended: it returns
+ * whether the time was up.
  */
 export function limitChild(child: Child, signal: AbortSignal, seconds: number): () => boolean {
   let isLate = false;
@@ -232,7 +245,10 @@ export function limitChild(child: Child, signal: AbortSignal, seconds: number): 
   };
 }
 
-/** Starts a child without input, with a log that `w` empties and `a` keeps. @param handed its descriptors from 3 on */
+/**
+ * Starts a child without input. Its output goes to a log file, which the flag `w` empties and `a` keeps. @param handed its descriptors from
+ * 3 on
+ */
 export async function startLogged(
   options: Omit<ChildOptions, 'stdio'>,
   logFile: string,
@@ -252,7 +268,7 @@ export function withoutVariables(env: NodeJS.ProcessEnv, prefix: string): NodeJS
   return Object.fromEntries(Object.entries(env).filter(([name]) => !name.startsWith(prefix)));
 }
 
-/** Sets a session's `nice`, -20 (first) to 19, if the kernel allows it. */
+/** Sets the scheduling weight of a session (autogroup): `nice` from -20 (first) to 19. Does nothing if the kernel does not allow it. */
 export async function weighSession(pid: number, nice: number): Promise<void> {
   await writeFile(`/proc/${pid}/autogroup`, String(nice)).catch(() => undefined);
 }
@@ -275,16 +291,18 @@ export function sendIfThere(pid: number, signal: NodeJS.Signals): void {
 export interface ProcessOptions extends Omit<ChildOptions, 'stdio'> {
   /** Stops the command; `run` rejects after its end. */
   signal?: AbortSignal | undefined;
-  /** SIGTERM (default) goes to the group, and KILL 5 s later. SIGINT lets the command alone finish first. */
+  /** SIGTERM (default) goes to the group, and KILL follows 5 s later. SIGINT goes to the command alone, which may finish its work first. */
   stopWith?: 'SIGTERM' | 'SIGINT';
   input?: string;
-  /** Kills the group after this time, or 128 million characters, with a UserError of this message. */
+  /**
+   * Kills the process group after this time, or after 128 million characters of output; `run` rejects with a UserError with this message.
+   */
   limit?: { seconds: number; message: string };
   /** Called with its process id once it runs. */
   started?: (pid: number) => void;
   /** Called with each piece of what it writes on stderr. */
   said?: (text: string) => void;
-  /** Called when the command has ended. `run` waits for all that have its output open. */
+  /** Called when the command itself has ended. `run` waits until all other processes that have its output open have ended too. */
   ended?: () => void;
 }
 
@@ -293,7 +311,7 @@ const mostOutput = 128e6;
 
 export type Finished = Awaited<ReturnType<typeof run>>;
 
-/** Returns exit code and output. Rejects with `signal`'s reason or `limit`'s words. */
+/** Runs a command to its end and returns its exit code and output. Rejects with the reason of `signal`, or with the message of `limit`. */
 export async function run(options: ProcessOptions) {
   const {
     signal: abort,
@@ -354,7 +372,7 @@ export async function run(options: ProcessOptions) {
   return { ...exit, ...output };
 }
 
-/** Gives a folder that is closed to others, such as a run's, to the user who called sudo. */
+/** Gives a folder that is closed to all but its owner, such as a run's, to the user who called sudo. */
 export async function giveToCaller(path: string): Promise<void> {
   const caller = callerOfSudo();
   if (caller === undefined) return;
@@ -363,7 +381,7 @@ export async function giveToCaller(path: string): Promise<void> {
   await run({ command: 'chown', args: ['-R', '-P', owner, '--', `${path}/.`] });
 }
 
-/** Gives one of bakeoff's folders, with what root wrote there, to the user who called sudo, if it is theirs. */
+/** If one of bakeoff's own folders belongs to the user who called sudo, gives them what root has written there. */
 export async function leaveToCaller(folder: string): Promise<void> {
   if (callerOwning(folder) !== undefined) await giveToCaller(folder);
 }

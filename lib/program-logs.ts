@@ -1,4 +1,4 @@
-// Logs of programs: last lines, the line with a cause, and a limit on their length.
+// The logs of programs: their last lines, the line that names a cause, and a limit on their length.
 import type { Stats } from 'node:fs';
 import { open, stat, truncate, writeFile } from 'node:fs/promises';
 import { printable } from './errors.ts';
@@ -6,7 +6,7 @@ import { shownCommand } from './secrets.ts';
 
 const tailBytes = 64 * 1024;
 
-/** The Go runtime's crash begins so; stacks and registers follow. */
+/** Matches the beginning of a crash report by the Go runtime; stacks and registers follow. */
 const crash =
   /^(panic: |fatal error: |unexpected fault address |SIG[A-Z]+: |runtime: (out of memory|failed|cannot|mmap))/;
 
@@ -15,7 +15,7 @@ export function causeLine(lines: readonly string[]): string | undefined {
   return lines.find((line) => crash.test(line)) ?? lines.at(-1);
 }
 
-/** Non-empty lines of a log's last 64 KiB, from byte `from`, without credentials. None if unreadable. */
+/** Returns the non-empty lines in the last 64 KiB of a log, from byte `from` on, without credentials; none if the log cannot be read. */
 export async function lastLines(file: string, from = 0): Promise<string[]> {
   const tail = await tailOf(file, from).catch(() => '');
   const lines = printable(tail.toString()).split('\n');
@@ -38,10 +38,13 @@ async function tailOf(file: string, from: number): Promise<Buffer> {
 const mostLogBytes = 4e6;
 const boundEveryMs = 100;
 
-/** Length with the space reserved behind the end (fallocate). */
+/** The bytes that a file takes, with space that was reserved behind its end (fallocate). */
 const spaceOf = ({ size, blocks }: Stats): number => Math.max(size, 512 * blocks);
 
-/** Empties a log when it takes too much. The returned function ends that; if it `shortens`, it keeps the last 64 KiB. */
+/**
+ * Empties a log whenever it takes more than `mostBytes`. Call the returned function at the program's end: with `shortens`, it cuts the log
+ * to its last 64 KiB.
+ */
 export function boundLog(
   file: string,
   mostBytes = mostLogBytes,

@@ -13,8 +13,9 @@ export function uniform(seed: number): () => number {
 }
 
 /**
- * Calls `look` until the returned function is called, whose promise settles after the last call. @param everyMs between looks, on average
- * @param mostUsed share of a core
+ * Calls `look` at random times until the returned function is called, whose promise resolves after the last call.
+ * @param everyMs the average time from one call to the next
+ * @param mostUsed the share of a core, 0 to 1, that the calls may use
  */
 export function lookAtRandom(
   look: () => void,

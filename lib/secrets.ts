@@ -1,8 +1,8 @@
-// What is shown and kept of loads, commands, addresses and logs instead of credentials.
+// Hides credentials wherever a load, a command, an address or a log is shown or stored.
 
 type Headers = Readonly<Record<string, string>>;
 
-/** Stands for credentials. */
+/** Printed in place of credentials, which are sent but neither shown nor stored. */
 export const hidden = '***';
 
 const secretName =
@@ -15,7 +15,7 @@ export function shownHeaders(headers: Headers): Record<string, string> {
   );
 }
 
-/** Leaves out header values with credentials, and the body, which may have some. */
+/** Returns a load as it is stored: without the values of headers with credentials, and without the body, which may have some. */
 export function keptLoad<T extends { headers?: Headers; body?: string | null }>(load: T): T {
   return {
     ...load,
@@ -24,7 +24,7 @@ export function keptLoad<T extends { headers?: Headers; body?: string | null }>(
   };
 }
 
-/** Hides credentials before an @, and query parameters of such names. */
+/** Hides the credentials of a text's addresses: those before an @, and query parameters with names such as token. */
 export function shownUrl(text: string): string {
   return text
     .replace(/(:\/\/)[^/\s]+@/g, `$1${hidden}@`)
@@ -42,7 +42,7 @@ const inCommands = [
   /(['"])([\w-]+)(: *)([^'"]+)/g,
 ];
 
-/** Hides values of flags, variables and headers of such names, and in addresses. */
+/** Hides the values of flags, variables and headers with names such as token, and credentials in addresses. */
 export function shownCommand(command: string): string {
   return inCommands.reduce(
     (text, form) =>

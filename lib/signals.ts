@@ -1,4 +1,4 @@
-// The first signal ends the work in order, the second at once.
+// Signals to this process: the first one ends the work in order, a second one ends it at once.
 import { setMaxListeners } from 'node:events';
 import { killChildren } from './process.ts';
 
@@ -16,15 +16,15 @@ const sameWishMs = 500;
 
 const finishing = new Set<string>();
 
-/** Protects work from a second signal: a part of it would be a mess. @param what names it */
+/** Protects work from a second signal, because half-done work would leave a mess. @param what names the work */
 export function toItsEnd<T>(what: string, work: Promise<T>): Promise<T> {
   finishing.add(what);
   return work.finally(() => finishing.delete(what));
 }
 
 /**
- * Takes signals until `release`. The first prints `ending` and aborts `signal` with an Interrupted; another, after half a second, kills
- * the children and exits with 130.
+ * Handles the signals until `release`. The first one prints `ending` and aborts `signal` with an Interrupted. Another one, at least half a
+ * second later, kills the children and exits with 130.
  */
 export function takeSignals(ending: string) {
   const controller = new AbortController();
@@ -35,7 +35,7 @@ export function takeSignals(ending: string) {
 
   function handle() {
     if (!signal.aborted) {
-      // A signal from a busy time is handled before an immediate.
+      // A signal that came while this process was busy is handled before an immediate.
       setTimeout(() => setImmediate(() => (isSameWish = false)), sameWishMs).unref();
       console.error(`${process.stderr.isTTY ? '\n' : ''}${ending}`);
       controller.abort(new Interrupted());
@@ -57,7 +57,7 @@ export function takeSignals(ending: string) {
   };
 }
 
-/** Works between takeSignals and release. Throws Interrupted after a signal, or what the work throws. */
+/** Does the work between takeSignals and release. Throws Interrupted after a signal, or what the work throws. */
 export async function underSignals<T>(
   ending: string,
   work: (signal: AbortSignal) => Promise<T>,
@@ -74,8 +74,9 @@ export async function underSignals<T>(
 }
 
 /**
- * Aborts with the given signal, or with a TimeoutError after this time. AbortSignal.timeout within AbortSignal.any may be collected in
- * Node 20, and then never comes.
+ * Returns a signal that aborts as the given one does, or with a TimeoutError after so many milliseconds. The work must keep Node running by
+ * itself.
+ * In Node 20 an AbortSignal.timeout within AbortSignal.any may be collected as garbage, and then never fires.
  */
 export function limited(signal: AbortSignal, ms: number): AbortSignal {
   const late = new AbortController();

@@ -1,4 +1,4 @@
-// Writes files whole, where nobody else can put a link or folder in their place.
+// Writes files whole, so that nobody else can put a link or another folder in their place.
 import {
   closeSync,
   constants,
@@ -17,18 +17,20 @@ import { UserError } from './errors.ts';
 import { foldersUp, ifThere, isSameFile, openFolder, readBytes, userUmask } from './files.ts';
 
 /**
- * Writes a file whole or not at all; a link stays one. @param mode as of chmod; the umask applies to the default @throws the file system's
- * error, or an Error on what is there instead of a file
+ * Writes a file completely or not at all. If the name is a link, it stays one, and its target is replaced.
+ * @param mode as of chmod; the umask applies to the default
+ * @throws the file system's error, or an Error that says what is there instead of a file
  */
 export async function writeWhole(file: string, text: string, mode = 0o666): Promise<void> {
   await written(file, text, { mode });
 }
 
-/** The text is one that bakeoff wrote, which it may replace. */
+/** Whether a file's text was written by bakeoff, which may then replace it. */
 type IsOwn = (text: string, file: string) => boolean;
 
 /**
- * Writes a file that a user names. Replaces only an empty file and bakeoff's own: others may be a server's, or read by this command.
+ * Writes a file that a user has named, like writeWhole. It replaces only an empty file or one of bakeoff's own: any other may belong to a
+ * server, or may be read by this command.
  * @param mode default: the user's usual one
  */
 export async function writeForUser(
@@ -52,8 +54,8 @@ export async function checkForUser(file: string, isOwn: IsOwn): Promise<void> {
 }
 
 /**
- * Where to write a file. Keeps the folder's path, as of an open descriptor. Follows links of this user and root, and refuses others'; a
- * later one is replaced.
+ * Returns the path to write a file to. The path of the folder stays as given, since it may go through an open descriptor. Links of this
+ * user or root are followed. A link of another user is refused, since it may lead anywhere; a link that appears later is replaced.
  */
 async function placeOf(name: string): Promise<string> {
   const link = await lstat(name).catch(() => undefined);
@@ -64,8 +66,8 @@ async function placeOf(name: string): Promise<string> {
 }
 
 /**
- * Throws UserError if root would write into a folder in which users can replace files, which sticky ones like /tmp do not allow. It may be
- * missing.
+ * Throws UserError if root would write into a folder in which any user can replace files, for example by a link. Sticky folders like /tmp
+ * are allowed, because users cannot replace files of others there. The folder may not exist yet.
  */
 export function requireClosedToOthers(folder: string, otherwise: string): void {
   if (process.geteuid?.() !== 0) return;
@@ -92,7 +94,7 @@ function requireOwn(file: string, { size }: Stats, isOwn: IsOwn): void {
   throw new Error('another file is there, which bakeoff did not write: remove it, or name another');
 }
 
-/** Throws an Error if it is a standard stream of this process, whose output would be lost. */
+/** Throws an Error if this process has the file as a standard stream: its output would be lost with the old file. */
 function requireNoStream(stats: Stats): void {
   const isStream = (descriptor: number) =>
     isSameFile(
@@ -128,7 +130,7 @@ async function written(name: string, text: string, how: How): Promise<void> {
       : new Error('it is a pipe, socket or device: name a file');
   if (stats !== undefined) requireNoStream(stats);
   if (stats !== undefined && isOwn !== undefined) requireOwn(file, stats, isOwn);
-  // Opened once, because a parent's owner could replace the folder.
+  // The folder is opened only once, because the owner of a parent folder could replace it meanwhile.
   const folder = folderAt(dirname(file));
   const place = join('/proc/self/fd', String(folder), basename(file));
   const unfinished = `${place}.${randomBytes(4).toString('hex')}.unfinished`;

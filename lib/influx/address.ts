@@ -1,4 +1,4 @@
-// Where an InfluxDB is (--influx), who may use it, and how k6 writes there.
+// The address of an InfluxDB (the value of --influx), its credentials, and the settings with which k6's own output writes there.
 import { readFileSync } from 'node:fs';
 import { UserError } from '../errors.ts';
 
@@ -8,13 +8,13 @@ export const database = 'bakeoff';
 export interface Influx {
   /** Without credentials and without a slash at the end. */
   url: string;
-  /** Null when none were given. With 2.x the password is the token. */
+  /** Null when none were given. For 2.x the password is the token, and the user name any text. */
   credentials: { user: string; password: string } | null;
 }
 
 /**
- * Reads http(s)://[user:password@|token@]host[:port], percent-encoded where needed. @param token of influxToken, for a URL without
- * credentials
+ * Reads the value of --influx: http(s)://[user:password@|token@]host[:port], with credentials percent-encoded where needed.
+ * @param token from influxToken, a token or user:password; used if the URL has no credentials
  */
 export function parseInfluxUrl(text: string, token?: string): Influx {
   const wrong = new UserError(
@@ -46,7 +46,7 @@ function credentialsOf(url: URL, token: string | undefined): Influx['credentials
   return secret === undefined || secret === '' ? null : { user: account, password: secret };
 }
 
-/** Reads INFLUX_TOKEN, or the file of INFLUX_TOKEN_FILE. Throws a UserError if it cannot. */
+/** Returns INFLUX_TOKEN, or the content of the file that INFLUX_TOKEN_FILE names. Throws a UserError if it cannot be read. */
 export function influxToken(env: NodeJS.ProcessEnv): string | undefined {
   const file = env['INFLUX_TOKEN_FILE'];
   if (env['INFLUX_TOKEN'] || !file) return env['INFLUX_TOKEN'];
@@ -57,7 +57,7 @@ export function influxToken(env: NodeJS.ProcessEnv): string | undefined {
   }
 }
 
-/** k6 makes string fields of these tags by default. */
+/** Tags that k6 turns into string fields. These are its defaults; they are stated so that no other setting changes them. */
 export const tagsAsFields = ['vu', 'iter', 'url'] as const;
 
 export const outputEnv = {
@@ -65,7 +65,7 @@ export const outputEnv = {
   K6_INFLUXDB_PUSH_INTERVAL: '1s',
 };
 
-/** k6's options for writing to the database; in the environment, because everybody may read a command line. */
+/** k6's options for writing to the database. They are in the environment, because every user of the machine may read a command line. */
 export function ownOutput(influx: Influx) {
   return {
     out: [`influxdb=${influx.url}/${database}`],
@@ -79,7 +79,7 @@ export function ownOutput(influx: Influx) {
   };
 }
 
-/** Counts failed writes in the log of k6's own output or xk6-output-influxdb. */
+/** Counts the writes that failed, in the log of k6's own output or of xk6-output-influxdb. */
 export function failedWritesIn(log: string): number {
   return log.match(/^Couldn't (?:write stats|send metrics points)/gm)?.length ?? 0;
 }

@@ -1,4 +1,4 @@
-// InfluxDB's HTTP API 1.x, also of 2.x, where a bucket is the database and a token the password.
+// InfluxDB's HTTP API 1.x. InfluxDB 2.x serves it too, with a bucket as the database and a token as the password.
 import { setTimeout as delay } from 'node:timers/promises';
 import { UserError } from '../errors.ts';
 import { isObject } from '../form.ts';
@@ -31,7 +31,7 @@ export const linesPerRequest = 5000;
 /** A database that takes longer for a ping hangs. */
 export const pingTimeoutMs = 2000;
 
-/** Returns the version, e.g. "1.6.7". Throws an InfluxError, also for InfluxDB 3. */
+/** Returns InfluxDB's version, such as "1.6.7". Throws an InfluxError, also for InfluxDB 3. */
 export async function ping(influx: Influx, timeoutMs = requestTimeoutMs): Promise<string> {
   const { response, text } = await request(influx, 'GET', '/ping', { timeoutMs });
   const version = response.headers.get('X-Influxdb-Version');
@@ -62,7 +62,7 @@ export function answers(influx: Influx): Promise<boolean> {
   );
 }
 
-/** Runs InfluxQL. Times are RFC 3339 with nanoseconds. Throws an InfluxError. */
+/** Runs an InfluxQL statement. Times in the result are RFC 3339 with nanoseconds. Throws an InfluxError. */
 export async function query(influx: Influx, influxql: string): Promise<Series[]> {
   const form = new URLSearchParams({ db: database, q: influxql });
   const { response, text } = await request(influx, 'POST', '/query', { body: form });
@@ -103,7 +103,7 @@ export async function hasDatabase(influx: Influx): Promise<boolean> {
   return databases.some(({ values }) => values.some(([name]) => name === database));
 }
 
-/** The id of the only 2.x organization with a bucket for this token. Throws an InfluxError. */
+/** Returns the id of the only 2.x organization with a bucket that this token may use. Throws an InfluxError. */
 export async function organizationId(influx: Influx): Promise<string> {
   const token = `Token ${influx.credentials?.password ?? ''}`;
   const { response, text } = await request(
@@ -122,7 +122,10 @@ export async function organizationId(influx: Influx): Promise<string> {
   );
 }
 
-/** Writes at most 5000 lines a request, fewer if refused. Throws an InfluxError; for refused lines, after the others. */
+/**
+ * Writes in requests of at most 5000 lines, or fewer if the server refuses the size. Throws an InfluxError; for refused lines, after the
+ * others are written.
+ */
 export async function writeLines(
   influx: Influx,
   lines: readonly string[],
@@ -176,7 +179,7 @@ async function request(
   }
 }
 
-/** More than any answer to bakeoff: the address may be any server. */
+/** Far more characters than any response to bakeoff has. A limit is needed, because the address may be any server. */
 const mostLetters = 64e6;
 
 async function textOf({ url }: Influx, { body, status }: Response): Promise<string> {
@@ -199,7 +202,7 @@ export function basicAuthorization({ credentials }: Influx): string | undefined 
   return account === null ? undefined : `Basic ${Buffer.from(account).toString('base64')}`;
 }
 
-/** fetch hides the reason in the cause, or in an AggregateError of several addresses. */
+/** Returns the reason of a failed fetch, which hides it in its cause, or in an AggregateError for a name with several addresses. */
 function reasonOf(error: unknown, timeoutMs: number): string {
   if (!(error instanceof Error)) return String(error);
   if (error.name === 'TimeoutError') return `nothing within ${timeoutMs / 1000} s`;

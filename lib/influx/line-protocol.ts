@@ -2,8 +2,9 @@
 // https://docs.influxdata.com/influxdb/v1/write_protocols/line_protocol_reference/
 
 /**
- * '' without a field. Leaves out empty tags and missing or infinite fields. Numbers are floats. @param timestampNs since 1970; default:
- * the database's time
+ * Returns a line; '' if no field is left. Leaves out empty tags, and fields that are null, undefined or not finite. Numbers are written as
+ * floats.
+ * @param timestampNs nanoseconds since 1970; default: the time at which the database gets the line
  */
 export function line(
   measurement: string,
@@ -28,7 +29,7 @@ export function line(
   return `${head} ${parts.join(',')}${timestampNs === undefined ? '' : ` ${timestampNs}`}`;
 }
 
-/** Nanoseconds since 1970 of milliseconds since 1970 or an ISO 8601 text. */
+/** Returns nanoseconds since 1970. @param instant milliseconds since 1970 (fractions count), or a text in ISO 8601 */
 export function toNanoseconds(instant: number | string): bigint {
   const ms = typeof instant === 'string' ? Date.parse(instant) : instant;
   if (!Number.isFinite(ms)) throw new RangeError(`not an instant: ${instant}`);

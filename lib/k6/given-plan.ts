@@ -1,4 +1,4 @@
-// The load plan inside k6: a script reads it, loads, and prints the outcomes.
+// The load plan inside k6: a script reads the plan, makes its load, and prints the outcomes of its phases.
 import exec from 'k6/execution';
 import type { Options } from 'k6/options';
 import {
@@ -26,7 +26,7 @@ export const phases = plan.phases.map(withMix);
 
 export const options: Options = {
   scenarios: {
-    // A VU for each k6. k6-operator's tags replace those at the end, so the load's are here too.
+    // There is a VU for each k6. The load's tags are here too, because k6-operator's tags on the command line replace those at the end.
     [plan.scenario]: {
       executor: 'per-vu-iterations',
       vus: instances,
@@ -39,7 +39,7 @@ export const options: Options = {
   tags: { ...plan.tags },
 };
 
-/** Makes the load. Throws an Error if the execution segments are not the plan's. */
+/** Makes the load, which prints its outcomes. Throws an Error if the execution segments are not those of the plan. */
 export function runGivenPlan(load: () => void): void {
   // A wrong segment would leave some of the load out, or make it twice.
   const segments = segmentBegins().length;
@@ -56,7 +56,7 @@ export function segmentBegins(): string[] {
   return (exec.test.options.executionSegmentSequence ?? '0,1').split(',').slice(0, -1);
 }
 
-/** The runner reads it. */
+/** Prints the outcome of a phase for the runner. */
 export function tell(outcome: PhaseOutcome): void {
   console.log(phaseLinePrefix + JSON.stringify(outcome));
 }

@@ -1,4 +1,4 @@
-// What each k6 in a cluster leaves in the database after a phase: nobody reads its console there.
+// The results that each k6 in a cluster leaves in the database after a phase, because nothing there reads its console.
 import { line, quoteIdentifier, quoteString } from '../influx/line-protocol.ts';
 import type { PhaseOutcome } from './load-plan.ts';
 
@@ -14,7 +14,7 @@ export interface LoadName {
   round: string;
 }
 
-/** Outcomes by phase, and how far the instance's clock is ahead of the database's. */
+/** The outcomes of an instance by phase, and how far its clock is ahead of the database's. */
 interface Left {
   phases: PhaseOutcome[];
   aheadMs: number;
@@ -47,6 +47,7 @@ export function leftPoint(
   return line(measurement, tags, fields);
 }
 
+/** The query for all points of a load. */
 export function leftQuery(load: LoadName): string {
   return `SELECT * FROM ${quoteIdentifier(measurement)} WHERE ${ofLoad(load)} GROUP BY "instance", "phase"`;
 }

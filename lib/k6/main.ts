@@ -1,4 +1,5 @@
-// The k6 script: runs a load plan, and prints outcomes. Compiled, it is kept with the results as script.js, which can be run by hand.
+// The k6 script: runs the phases of a load plan, and prints their outcomes. It is compiled to script.js, which is kept with the results and
+// can be run by hand, as its first lines say.
 import { sleep } from 'k6';
 import exec from 'k6/execution';
 import type { LoadResult, PageFigures } from '../result/load-result.ts';
@@ -43,6 +44,7 @@ function runPhases(): void {
   }
 }
 
+/** Adds the counts of a separate warm-up to the result of the load after it. */
 function addWarmUp(result: LoadResult, { requests, warmupRequests, wire, continuous }: LoadResult) {
   result.warmupRequests += requests + warmupRequests;
   const { wire: measured = {} as NonNullable<LoadResult['wire']> } = result;
@@ -61,7 +63,7 @@ function orAbort<T>(work: () => T): T {
   }
 }
 
-/** Adds times of pages alone to a phase, by the same sides. No sample has them. */
+/** Adds the times of each page alone to a phase's results, for the same sides. This load is in no sample. */
 function addAlone(results: readonly LoadResult[], phase: AlternateOptions, seconds: number): void {
   const sides = phase.sides.map((side) => aloneOptions(side, seconds));
   const alone = loadgen.alternate({ ...phase, sides, samples: false });
@@ -72,7 +74,7 @@ function addAlone(results: readonly LoadResult[], phase: AlternateOptions, secon
     }
 }
 
-/** One request at a time, each page as soon as the one before is answered. */
+/** Returns a side's load with one request at a time: each page is requested as soon as the one before is answered. */
 function aloneOptions(
   {
     rate: _,

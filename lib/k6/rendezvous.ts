@@ -1,4 +1,4 @@
-// Several k6 of a cluster begin together: each says in the database that it is ready, and waits.
+// Lets several k6 of a cluster begin together: each says in the database that it is ready, and waits for the others.
 import { sleep } from 'k6';
 import encoding from 'k6/encoding';
 import exec from 'k6/execution';
@@ -11,16 +11,18 @@ declare const __ENV: Record<string, string | undefined>;
 
 const measurement = 'bench_ready';
 
-/** Begin this long after the last is ready, so that each has seen it. */
+/** Time from when the last k6 is ready until all begin, so that each has seen by then that the last is ready. */
 const aheadMs = 3000;
 const pollSeconds = 0.2;
-/** Each waits so much longer, so that none gives up on one that was ready in time. */
+/** Each k6 waits this much longer, so that none gives up on another that was ready in time. */
 const graceMs = 2000;
 
 /**
- * Waits for all k6 by the database, whose clock decides, since machines' differ. Its requests are in http_req_* with the tag
- * name=bench_ready. @param begins as from segmentBegins @returns the common begin in milliseconds since 1970 by this clock, and how to
- * leave a phase's outcome (from 1) @throws Error if the database fails, the run was made before, or a k6 is late
+ * Says in the database that this k6 is ready, and waits for all others. The database's clock decides when they begin, since the clocks of
+ * machines differ. Its own requests are in k6's http_req_* metrics, with the tag name=bench_ready.
+ * @param begins as from segmentBegins
+ * @returns when all begin, in milliseconds since 1970 by this machine's clock, and a function that leaves the outcome of a phase (from 1)
+ * @throws Error if the database fails, the run was made before, or a k6 is not ready in time
  */
 export function meet(
   meeting: Meeting,
@@ -73,7 +75,7 @@ export function meet(
   }
 }
 
-/** When instances became ready, in milliseconds since 1970 by the database's clock. */
+/** Returns the times at which instances became ready, in milliseconds since 1970 by the database's clock. */
 function readyIn(meeting: Meeting, load: LoadName): Map<string, number> {
   const response = http.post(
     `${meeting.url}/query?epoch=ms`,

@@ -1,5 +1,5 @@
-// A scenario as a k6 script: loads running servers in rounds of turns, and prints verdicts above k6's summary. lib/cli/k6-script.ts bundles
-// it with a ScenarioScript.
+// A scenario as a k6 script: loads servers that run already, in rounds of turns, and prints its verdicts above k6's summary.
+// lib/cli/k6-script.ts bundles it with a ScenarioScript.
 import type { Options } from 'k6/options';
 import { Gauge } from 'k6/metrics';
 import loadgen from 'k6/x/loadgen';
@@ -21,7 +21,7 @@ export interface ScenarioScript {
   /** Indexes of the sides that take turns with each other. */
   groups: readonly { sides: readonly number[]; slice?: string; warmUps?: LoadPlan['warmUps'] }[];
   facts: RunFacts;
-  /** Intervals as narrow as this share are enough; absent: the usual. */
+  /** Intervals of this width, as a share, are narrow enough to end the rounds; absent: the default. */
   precision?: number;
   asked: Pick<Scenario, 'alsoCompare' | 'control'>;
   maxDurationSeconds: number;
@@ -139,7 +139,7 @@ function withRound({ warmupLimit, ...load }: SideOptions, round: number): SideOp
   return round === 1 && warmupLimit !== undefined ? { ...tagged, warmupLimit } : tagged;
 }
 
-/** A server at an address has no known CPU time, nor other programs. */
+/** Nothing is known of the CPU time of a server at an address, or of other programs. */
 function phaseOf(loaded: LoadResult, expected: ScriptSide['expected']): Phase {
   const { serverCpu: _, serverMemoryBytes: ___, wire: __, ...result } = loaded;
   return {

@@ -1,12 +1,16 @@
-// Warm-ups on connections of their own, before loads that count requests from the first connect on.
+// Separate warm-ups with connections of their own. They come before loads that count requests from the first connect on.
 import loadgen from 'k6/x/loadgen';
 import type { LoadResult } from '../result/load-result.ts';
 import type { AlternateOptions, LoadPlan, SideOptions } from './load-plan.ts';
 
-/** The engine needs a measured time, which counts for nothing here. */
+/** The measured time of a separate warm-up, whose results count for nothing: the engine accepts no load without it. */
 const afterWarmUp = '50ms';
 
-/** Warms up, the first side first. No sample has it. @param phase the load behind @param warmUps by its sides */
+/**
+ * Makes the warm-ups, that of the first side first, and returns their results. They are in no sample.
+ * @param phase the load after the warm-ups
+ * @param warmUps for each of its sides
+ */
 export function warmedUp(
   phase: AlternateOptions,
   warmUps: NonNullable<LoadPlan['warmUps']>,
@@ -22,7 +26,7 @@ export function warmedUp(
       const results = loadgen.alternate({ ...phase, sides: [alone], first: 1, samples: false });
       return results.map((result) => ({ side, result }));
     } catch {
-      // The measured load fails too, and tells the reason with the side's place.
+      // The measured load fails for the same reason, and its error names the side.
       return [];
     }
   });

@@ -14,7 +14,7 @@ export interface Cores {
   generatorCpus: number[];
   /** The host of the server's cores, as the user named it; absent: this machine. */
   serverHost?: string;
-  /** In a cluster: all generators' cores, instead of `generatorCpus`, and a load's time beyond its own. */
+  /** In a cluster: the cores of all generators, instead of `generatorCpus`, and the seconds that a load takes beyond its own time. */
   generators?: { cores: number; overheadSeconds: number };
   /** The hard limit of open files on the server's host; absent: this machine's. */
   serverFiles?: { host: string; most: number };
@@ -36,8 +36,9 @@ export function sharesCores(
 const sameType = 0.9;
 
 /**
- * Half of the fastest physical cores of one NUMA node and type for each side; undefined without two CPUs, or a quota of two. The generator
- * has the lower half and an odd core, because most interrupts go to CPU 0.
+ * Returns the default cores of each side; undefined if there are fewer than two CPUs, or a CPU quota below two. Each side gets half of the
+ * fastest physical cores of one NUMA node and one type. The generator has the lower half, and the odd core, because most interrupts go to
+ * CPU 0.
  */
 export function defaultCores(processors: Processors): Cores | undefined {
   const most = Math.floor(Math.min(processors.quota, cpusOf(processors.cores).length));
@@ -59,7 +60,7 @@ function twoOrMore(cores: readonly PhysicalCore[]): readonly PhysicalCore[] {
   return cores.flatMap((core) => core.cpus.map((cpu) => ({ ...core, cpus: [cpu] })));
 }
 
-/** By node and type, sorted by the type's speed, the group's size, then CPU number. */
+/** Groups cores by node and type, sorted by speed of the type, then size of the group, then CPU number. */
 function likeCores(cores: readonly PhysicalCore[]): PhysicalCore[][] {
   const types: PhysicalCore[][] = [];
   let fastest = Infinity;
@@ -95,8 +96,9 @@ export function usableCpus({ cores, quota }: Processors): number[] {
 export type AskedCores = Partial<Record<'server' | 'generator', readonly number[] | undefined>>;
 
 /**
- * Divides cores as asked, or as defaultCores. Beside an asked side, the other gets like cores of its node if possible. With `sharedCores`,
- * both get all unless asked. @throws UserError for sides that overlap (with `sharedCores`: in part), missing cores, or fewer than two CPUs
+ * Divides the cores as asked, or as defaultCores does. If one side is asked for, the other gets similar cores of the same node if possible.
+ * With `sharedCores`, both sides get all cores unless asked otherwise.
+ * @throws UserError if sides overlap (with `sharedCores`: in part), for missing cores, or for fewer than two CPUs
  */
 export function divideCores(
   processors: Processors,
@@ -128,7 +130,7 @@ export function divideCores(
   return { serverCpus: [...serverCpus], generatorCpus: [...generatorCpus] };
 }
 
-/** Throws UserError (exit code 2) for forbidden cores. @param flag that names them */
+/** Throws UserError (exit code 2) for cores that this process may not use. @param flag that names the cores */
 export function requireCpus(
   allowed: readonly number[],
   cpus: readonly number[] | undefined,

@@ -1,4 +1,4 @@
-// Locks for runs and of files. The kernel releases them with their holder.
+// Locks: one for all runs, and locks of files. The kernel releases both when their holder ends.
 import { once } from 'node:events';
 import { closeSync, constants, ftruncateSync, openSync, readFileSync, writeSync } from 'node:fs';
 import { createConnection, createServer } from 'node:net';
@@ -40,9 +40,12 @@ interface Wait {
 }
 
 /**
- * Waits until no other bakeoff measures on this machine, in order of arrival; call the returned function at the run's end. The lock is an
- * abstract unix socket, one per network namespace. @param run of which this process is a part; parts may measure at the same time @param
- * wait absent without --wait @throws UserError that names the other run, or the signal's reason
+ * Waits until no other bakeoff of any user measures on this machine; call the returned function at the end of the run. Waiting runs get the
+ * lock in order of arrival. It is an abstract unix socket, which the kernel releases at the end of the process. Each network namespace has
+ * its own lock.
+ * @param run the run that this process is a part of; parts of a run may measure at the same time
+ * @param wait absent if the command has no --wait
+ * @throws UserError that names the other run; the signal's reason
  */
 export async function oneRunAtATime(
   name = machineName,
@@ -72,7 +75,7 @@ export async function oneRunAtATime(
       }
       const answer = await ask(address);
       if (answer === undefined) {
-        // An ended holder frees the name; one that never listens is no run of bakeoff.
+        // If the holder has ended, the name is free. A holder that never listens is no run of bakeoff.
         refusals++;
         if (refusals > mostRefusals) {
           say("a process that is no run of bakeoff holds bakeoff's lock: this run measures anyway");
@@ -98,8 +101,8 @@ export async function oneRunAtATime(
 }
 
 /**
- * Names the holder for people: the kernel's user, as another's answer may lie. `isFalse`: no run of bakeoff, and this run of root need not
- * wait.
+ * Names the holder of the lock for people. For a process of another user it takes the user's name from the kernel, as the process's answer
+ * may lie. `isFalse`: it is no run of bakeoff, so a run of root need not wait for it.
  */
 function holderOf(name: string, { about, progress }: HolderAnswer) {
   const listener = listenerOn(name);
@@ -125,14 +128,18 @@ interface WaitingPlace {
   leave(): void;
 }
 
-/** Earlier runs look each half second; a stopped one must not hold up the others. */
+/**
+ * How long a free lock is left to each run that came earlier. Waiting runs poll the lock every 500 ms; a stopped run must not block the
+ * others.
+ */
 const headStartMs = 2000;
 /** Any user may make sockets with such names: with more of them the wait is no longer. */
 const mostHeadStarts = 10;
 
 /**
- * Joins the runs that wait: each listens at an abstract socket with the lock's name and its time of arrival, which the kernel lists, and
- * frees with the process. @throws UserError that names the holder, without --wait
+ * Joins the runs that wait for a lock. Each listens at an abstract socket whose name begins with the lock's and ends with its time of
+ * arrival. The kernel lists these names, and frees them with their processes.
+ * @throws UserError that names the holder, without --wait
  */
 async function waitInLine(name: string, holder: string, wait?: Wait): Promise<WaitingPlace> {
   const another = 'another run of bakeoff';
@@ -180,7 +187,10 @@ async function pause(ms: number, signal: AbortSignal | undefined): Promise<void>
   await delay(ms, undefined, { signal }).catch(() => signal?.throwIfAborted());
 }
 
-/** Returns a function that closes the socket; undefined if the address is taken. @param answer sent to each client */
+/**
+ * Listens at an address. Returns a function that closes the socket; undefined if another socket has the address.
+ * @param answer sent to each client
+ */
 function listen(address: string, answer: () => string): Promise<(() => void) | undefined> {
   return new Promise((resolve, reject) => {
     const server = createServer((socket) => {
@@ -200,13 +210,13 @@ function listen(address: string, answer: () => string): Promise<(() => void) | u
   });
 }
 
-/** `about` is always the same; `progress`: since when it measures, and how long it will. */
+/** The holder's answer. `about` says who it is, and never changes; `progress` says since when it measures and how long it will take. */
 interface HolderAnswer {
   about: string;
   progress: string;
 }
 
-/** Empty strings if nothing comes in time; undefined if the holder has ended. */
+/** Returns the holder's answer, with empty strings if it sends nothing in time; undefined if it has ended. */
 async function ask(address: string): Promise<HolderAnswer | undefined> {
   let text = '';
   try {
@@ -222,7 +232,7 @@ async function ask(address: string): Promise<HolderAnswer | undefined> {
   return { about, progress };
 }
 
-/** As the kernel has it; undefined if not to be seen from here. */
+/** Returns the process that listens at an abstract name, according to the kernel; undefined if it cannot be seen from here. */
 function listenerOn(name: string) {
   const sockets = listeningAt(`@${name}`, '/proc');
   const holds = (pid: string) => socketsOf(pid).some((socket) => sockets.includes(socket));
@@ -232,7 +242,9 @@ function listenerOn(name: string) {
   return { pid, uid, description: `process ${pid} of user ${uid}` };
 }
 
-/** Such a process may have answered as a run. Runs from another host name their process there. */
+/**
+ * Whether the process that listens may be a run of bakeoff that gave this answer. A run from another host names its process on that host.
+ */
 function mayBeOfBakeoff(answer: string, { pid, uid }: { pid: string; uid: number }): boolean {
   const isOwnUser = uid === process.geteuid?.();
   if (!isOwnUser && answer.startsWith(`process ${pid} of ${thisUser()}: `)) return false;
@@ -261,7 +273,7 @@ function progressOfThis(): string {
     : `${since}, longer than planned`;
 }
 
-/** "process 123 of root: scenario aa, in /home/me", without flags, which may have a password. */
+/** "process 123 of root: scenario aa, in /home/me", without flags: they may have a password. */
 function aboutThis(): string {
   const words = process.argv.slice(2);
   const flag = words.findIndex((word) => word.startsWith('-'));
@@ -277,8 +289,8 @@ function thisUser(): string {
 const conflict = 75;
 
 /**
- * Takes flock(2) on a file, made if missing, until the descriptor is closed, here and in children. @returns null if another keeps it for
- * `waitSeconds`
+ * Takes an exclusive flock(2) on a file, which is made if missing. The lock lasts until the descriptor is closed, here and in children.
+ * @returns the descriptor, or null if another process keeps the lock for `waitSeconds`
  */
 export async function lockFile(file: string, waitSeconds = 0): Promise<number | null> {
   // A link's target would be written to.
@@ -327,7 +339,7 @@ export function writeHolder(lock: number, pid: number): void {
   writeSync(lock, `${pid}\n`, 0);
 }
 
-/** " (process 123)". The content may be older than the lock. */
+/** Names the process with the lock in words to append, such as " (process 123)". The content may be older than the lock. */
 export function holder(file: string): string {
   const pid = readFileSync(file, 'utf8').trim();
   return /^\d+$/.test(pid) ? ` (process ${pid})` : '';

@@ -4,7 +4,10 @@ import { UserError, usageError } from '../errors.ts';
 import { namesIn, textOf } from '../files.ts';
 import { limitedGroups } from './usage.ts';
 
-/** `cpus`: allowed hardware threads, ascending. `node`: NUMA. `capacity`: relative speed; 0 if unknown. */
+/**
+ * `cpus`: the hardware threads that this process may use, ascending. `node`: NUMA node. `capacity`: relative speed in any unit; 0 if
+ * unknown.
+ */
 export interface PhysicalCore {
   cpus: readonly number[];
   node: number;
@@ -17,7 +20,10 @@ export interface Processors {
   quota: number;
 }
 
-/** Without /sys, as in some containers, each CPU is a core. @param root of /proc and /sys */
+/**
+ * Reads the processors that this process may use. Without /sys, as in some containers, each CPU counts as a core.
+ * @param root the folder with /proc and /sys
+ */
 export function readProcessors(root = '/'): Processors {
   const cpuFolder = join(root, 'sys/devices/system/cpu');
   const allowed = allowedCpus(root, cpuFolder);
@@ -54,7 +60,7 @@ function allowedCpus(root: string, cpuFolder: string): number[] {
   return parseCpuList(list, 'Cpus_allowed_list').filter((cpu) => there?.has(cpu) ?? true);
 }
 
-/** cpu_capacity if it differs between CPUs, else the maximum clock. */
+/** Returns each CPU's speed: cpu_capacity if it differs between CPUs, otherwise the maximum clock rate. */
 function capacities(cpus: readonly number[], cpuFolder: string): (cpu: number) => number {
   for (const file of ['cpu_capacity', 'cpufreq/cpuinfo_max_freq']) {
     const values = new Map(
@@ -70,7 +76,7 @@ function read(file: string): string | undefined {
   return textOf(file).trim() || undefined;
 }
 
-/** "0-3,5": each CPU once, ascending. Throws UserError (exit code 2) that names the flag. */
+/** Parses "0-3,5". Returns each CPU once, ascending. Throws UserError (exit code 2) that names the flag. */
 export function parseCpuList(text: string, flag: string): number[] {
   const cpus = new Set<number>();
   for (const part of text.split(',')) {

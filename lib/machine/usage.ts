@@ -1,4 +1,5 @@
-// The machine under load: clocks, cores' use, CPU quotas, cores kept awake, and buffers for HTTP/3.
+// The machine under load: clocks, use of cores, throttling by CPU quotas, cores that stay awake, and whether the kernel's buffers suffice
+// for HTTP/3.
 import { closeSync, openSync, readFileSync, writeSync } from 'node:fs';
 import os from 'node:os';
 import { join, relative } from 'node:path';
@@ -30,7 +31,7 @@ export interface MachineReading {
 /** Reading /proc/cpuinfo takes long on a machine with many cores. */
 const clockEveryMs = 500;
 
-/** The returned function never throws. @param root of /proc and /sys */
+/** Returns a function that reads the machine now and never throws. @param root the folder with /proc and /sys */
 export function watchMachine(
   serverCpus: readonly number[],
   generatorCpus: readonly number[],
@@ -51,10 +52,10 @@ export function watchMachine(
   };
 }
 
-/** USER_HZ is 100 on every Linux that Node runs on. */
+/** The kernel counts CPU time in USER_HZ, which is 100 on every Linux that Node runs on. */
 export const ticksPerSecond = 100;
 
-/** CONFIG_IRQ_TIME_ACCOUNTING takes interrupts out of CPU times; undefined if the config is unreadable. */
+/** Whether a process's CPU time excludes interrupts (CONFIG_IRQ_TIME_ACCOUNTING); undefined if the kernel's config is unreadable. */
 export function interruptsApart(root = '/'): boolean | undefined {
   const config =
     ifThere(() => gunzipSync(readFileSync(join(root, 'proc/config.gz'))).toString('latin1')) ??
@@ -63,7 +64,7 @@ export function interruptsApart(root = '/'): boolean | undefined {
 }
 
 function coreSeconds(stat: string | undefined, cpus: readonly number[]): CoreSeconds | null {
-  // proc(5): user, nice, system, idle, iowait, irq, softirq, steal. Guests are in user and nice.
+  // The fields of proc(5) are user, nice, system, idle, iowait, irq, softirq, steal. The time of guests is part of user and nice.
   const ticks = cpus.map((cpu) =>
     (new RegExp(`^cpu${cpu} +(.*)$`, 'm').exec(stat ?? '')?.[1] ?? '').split(' ').map(Number),
   );
@@ -96,7 +97,7 @@ function meanMhz(cpus: readonly number[], root: string): number | null {
 
 export type ThrottlingWatch = ReturnType<typeof watchThrottling>;
 
-/** Watches CPU quotas of processes' control groups. @param pids "self" is this process */
+/** Watches the CPU quotas of some processes' control groups from now on. @param pids "self" is this process */
 export function watchThrottling(root = '/', pids: readonly string[] = ['self']) {
   const groups = limitedGroups(root, pids);
   return {
@@ -114,7 +115,10 @@ export function watchThrottling(root = '/', pids: readonly string[] = ['self']) 
   };
 }
 
-/** Groups with a limit: v2 (cpu.max) and v1 (cpu.cfs_quota_us). `cores`: CPU seconds per second. */
+/**
+ * Returns the control groups that limit the CPU time of some processes: of cgroup v2 (cpu.max) and v1 (cpu.cfs_quota_us).
+ * `cores`: the limit in CPU seconds per second.
+ */
 export function limitedGroups(root = '/', pids: readonly string[] = ['self']) {
   const folders = new Set(pids.flatMap((pid) => groupsOf(root, pid, 'cpu')));
   const limited: { folder: string; file: string; cores: number }[] = [];
@@ -131,14 +135,14 @@ export function limitedGroups(root = '/', pids: readonly string[] = ['self']) {
   return limited;
 }
 
-/** Processes and threads that the control groups allow; Infinity without a limit. */
+/** Returns how many processes and threads this process's control groups may have; Infinity without a limit. */
 export function mostProcessesOfGroups(root = '/'): number {
   const limits = groupsOf(root, 'self', 'pids').map((folder) => textOf(join(folder, 'pids.max')));
   // Without a limit the file has "max".
   return Math.min(...limits.map((limit) => Number.parseInt(limit, 10) || Infinity));
 }
 
-/** A process's group and those above, in hierarchies with this controller. */
+/** Returns a process's own group and those above it, in each hierarchy that may have this controller. */
 function groupsOf(root: string, pid: string, controller: 'cpu' | 'pids'): string[] {
   const hierarchies = textOf(join(root, 'proc', pid, 'cgroup'))
     .split('\n')
@@ -166,7 +170,7 @@ function groupsOf(root: string, pid: string, controller: 'cpu' | 'pids'): string
     });
 }
 
-/** `monotonicMs` is CLOCK_MONOTONIC, as in the engine; `wallMs`, since 1970, as in the database. */
+/** `monotonicMs` is CLOCK_MONOTONIC, as in the engine. `wallMs`, since 1970, is the time of samples in the database. */
 export const machineClock = {
   monotonicMs: () => Number(process.hrtime.bigint()) / 1e6,
   wallMs: () => Date.now(),
@@ -186,7 +190,10 @@ export function keepCoresAwake(device = '/dev/cpu_dma_latency'): () => void {
 
 /** What quic-go asks for. The kernel doubles it. */
 const wantedUdpBytes = 7 * 1024 * 1024;
-/** Says for HTTP/3 that a limit of UDP buffers is too low. Older kernels hide it in containers. */
+/**
+ * Returns a line if a load uses HTTP/3 and a limit of UDP buffers is below what quic-go asks for. Older kernels hide the limits in
+ * containers.
+ */
 export function udpNotes(
   loads: readonly Pick<LoadProfile, 'protocol'>[],
   isRoot = process.getuid?.() === 0,

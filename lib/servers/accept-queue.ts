@@ -9,8 +9,9 @@ import { isStarted, type RunningServer, type ServerSide } from './server.ts';
 type AcceptQueue = NonNullable<Phase['acceptQueue']>;
 
 /**
- * Counts overflows of a server's accept queue on this machine from now on. The kernel counts by network namespace, which sides may share;
- * `ss` says whose queue it was. @param enter as in ServerSide
+ * Counts from now on how often a server's accept queue on this machine overflows. The returned function returns the count, or undefined if
+ * it is unknown. The kernel counts by network namespace, which sides may share; `ss` tells whose queue overflowed.
+ * @param enter as in ServerSide
  */
 export function watchAcceptQueue(
   server: RunningServer,
@@ -24,6 +25,7 @@ export function watchAcceptQueue(
     if (now <= before) return { overflows: 0 };
     const listeners = await listenersAt(Number(new URL(server.origin).port), enter);
     if (listeners.length === 0) return { overflows: now - before };
+    // A socket's drops are counted since it was opened.
     const drops = total(listeners, (socket) => socket.drops);
     return {
       overflows: Math.min(drops, now - before),
@@ -32,7 +34,10 @@ export function watchAcceptQueue(
   };
 }
 
-/** ListenOverflows of a process's network namespace (names, then values, as in RFC 2012); undefined if it has ended. */
+/**
+ * ListenOverflows of a process's network namespace; undefined if the process has ended. The file has a line of names as in RFC 2012, then a
+ * line of values.
+ */
 function overflowsIn(pid: number): number | undefined {
   const lines = textOf(`${livingFolder(String(pid))}/net/netstat`).split('\n');
   const ofTcp = lines.filter((line) => line.startsWith('TcpExt:'));
@@ -41,7 +46,7 @@ function overflowsIn(pid: number): number | undefined {
   return at === -1 || values[at] === undefined ? undefined : Number(values[at]);
 }
 
-/** None without ss. */
+/** The TCP sockets that listen on a port; none without ss. */
 async function listenersAt(port: number, before: ServerSide['enter'] | undefined) {
   const { stdout } = await run({
     before,
@@ -51,7 +56,7 @@ async function listenersAt(port: number, before: ServerSide['enter'] | undefined
   return listenersIn(stdout);
 }
 
-/** Reads ss: state, connections in the queue, backlog, addresses; then skmem:(…,d<dropped>). */
+/** Reads how ss prints listening sockets: state, connections in the queue, backlog, addresses; then skmem:(…,d<dropped>). */
 export function listenersIn(text: string): { backlog: number; drops: number }[] {
   return [...text.matchAll(/^LISTEN +\d+ +(\d+) .*?\bskmem:\([^)]*,d(\d+)\)/gms)].map(
     ([, backlog, drops]) => ({ backlog: Number(backlog), drops: Number(drops) }),

@@ -1,4 +1,4 @@
-// Asks a server for all pages of a load, and checks the answers.
+// Asks a server for all pages of a load, and compares the answers with the expected ones.
 import { total, weightedMean } from '../analysis/statistics.ts';
 import { UserError } from '../errors.ts';
 import { hundredths, percent, whole } from '../format.ts';
@@ -11,7 +11,7 @@ import type { Answer, ReadyCheck } from './server.ts';
 const batch = 100;
 const pageLimitMs = 10_000;
 const named = 3;
-/** So many requests may be answered with another status than their own. */
+/** The share of requests that a server may answer with another status than expected. */
 const mostOthers = 0.05;
 
 interface Asked {
@@ -20,8 +20,9 @@ interface Asked {
 }
 
 /**
- * Mean length with its standard deviation, each answer, and differing statuses. @throws UserError for unexpected answers; the signal's
- * reason
+ * Returns the answer for all pages: their mean length with its standard deviation, each answer, and the statuses that differ from the
+ * expected ones.
+ * @throws UserError for answers that are not as expected; the signal's reason
  */
 export async function askPages(
   check: ReadyCheck,
@@ -53,7 +54,10 @@ export async function askPages(
 
 const weightOf = ({ request: { weight = 1 } }: Asked): number => weight;
 
-/** @throws UserError for errors, or pages with another status than the page's */
+/**
+ * Returns the requests with their answers.
+ * @throws UserError for errors, or pages with another status than the page's
+ */
 function answeredIn(
   asked: Awaited<ReturnType<typeof askEach>>,
   { page: { status: expected = 200 } }: ReadyCheck,
@@ -74,7 +78,7 @@ function answeredIn(
   return answered;
 }
 
-/** Says in words how many have another status than the request's. @throws UserError for many */
+/** Describes the share of answers with another status than expected; undefined if there are none. @throws UserError if there are many */
 function otherStatusesIn(
   asked: readonly Asked[],
   { origin, acceptsDifferences, record = 'log' }: ReadyCheck,
@@ -95,7 +99,7 @@ function otherStatusesIn(
   return summary;
 }
 
-/** @param bytes mean by the pages' weights */
+/** @param bytes mean length of the pages, weighted as in the load */
 function requireLength(
   bytes: number,
   { origin, page: { bodyBytes }, anyLength }: ReadyCheck,
@@ -106,7 +110,7 @@ function requireLength(
   );
 }
 
-/** Shares connections at first. Ends early, after some without an answer. */
+/** Asks for each page, on shared connections at first. Ends early after three pages without an answer. */
 async function askEach(check: ReadyCheck, requests: readonly LoadRequest[], signal: AbortSignal) {
   const asked: { request: LoadRequest; answer: Answer | Error }[] = [];
   let silent = 0;
@@ -116,7 +120,7 @@ async function askEach(check: ReadyCheck, requests: readonly LoadRequest[], sign
       Promise.all(some.map((request) => ask(request).catch(() => undefined))),
     ).catch(() => []);
     for (const [place, request] of some.entries()) {
-      // A server may close a connection: the page gets a second try on its own.
+      // A server may close a connection at any time: the page gets a second try on its own.
       const answer = together[place] ?? (await askAlone(check, request, signal));
       signal.throwIfAborted();
       asked.push({ request, answer });
@@ -126,7 +130,7 @@ async function askEach(check: ReadyCheck, requests: readonly LoadRequest[], sign
   return asked;
 }
 
-/** Returns errors instead of throwing them. */
+/** Returns an error instead of throwing it. */
 async function askAlone(
   check: ReadyCheck,
   request: LoadRequest,

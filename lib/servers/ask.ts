@@ -1,4 +1,4 @@
-// Asks a server for pages as the load does.
+// Asks a server for pages, over the load's protocol and with the load's headers.
 import { createHash } from 'node:crypto';
 import { once, setMaxListeners } from 'node:events';
 import http, { type IncomingMessage } from 'node:http';
@@ -12,14 +12,14 @@ import type { LoadRequest } from '../scenario/model.ts';
 import { serverNameOf } from '../scenario/pages.ts';
 import type { Answer, ReadyCheck } from './server.ts';
 
-/** As in the load. */
+/** The limit of an answer's headers, as in the load. */
 export const mostHeaderBytes = 64 * 1024;
 const mostConnections = 8;
 
-/** @throws EndlessBody, what Node throws, the signal's reason */
+/** Makes a request. @throws EndlessBody, what Node throws, the signal's reason */
 type Ask = (request: LoadRequest) => Promise<Answer>;
 
-/** Shares connections, at most 8, one in HTTP/2, and closes them before the load. */
+/** Works on connections to the server, at most 8, or one over HTTP/2. They are closed before the load starts. */
 export async function onConnection<T>(
   check: ReadyCheck,
   signal: AbortSignal,
@@ -89,7 +89,7 @@ async function overHttp2<T>(
   }
 }
 
-/** Any certificate will do. */
+/** Node's TLS options. Any certificate is accepted. */
 function tlsOf({ page, load: { tls = {} } }: ReadyCheck) {
   const { minVersion, maxVersion, ciphers, curves } = tls;
   return {
@@ -98,14 +98,17 @@ function tlsOf({ page, load: { tls = {} } }: ReadyCheck) {
       servername: serverNameOf(page.host),
       minVersion,
       maxVersion,
-      // Node leaves out TLS 1.3 without its suites.
+      // Node would leave out TLS 1.3 if its cipher suites were not listed.
       ciphers: ciphers && [...tls13Suites, ...ciphers].join(':'),
       ecdhCurve: curves && curvesOfNode(curves),
     }),
   };
 }
 
-/** Node has the post-quantum curves from OpenSSL 3.5 on; before, a server is asked with the others, or with Node's own. */
+/**
+ * The curves to ask the server with. Node has the post-quantum curves from OpenSSL 3.5 on. Before that, only the load offers them; a server
+ * is asked with the others, or with Node's defaults.
+ */
 function curvesOfNode(curves: readonly string[]): string | undefined {
   const known = curves.filter((curve) => !/mlkem/i.test(curve) || isOfNode(curve));
   return known.length === 0 ? undefined : known.join(':');
@@ -126,11 +129,11 @@ const tls13Suites = [
   'TLS_CHACHA20_POLY1305_SHA256',
 ];
 
-/** Headers' names in lower case. */
+/** The method, headers (names in lower case) and body to send. */
 function completed(request: LoadRequest, { page: { host }, load }: ReadyCheck) {
   const { method = load.method ?? 'GET', body, bodyBase64 } = request;
   const headers: Record<string, string> = { ...present({ host }) };
-  // Access logs tell check and load apart.
+  // The user agent's name lets access logs tell the check from the load.
   for (const some of [load.headers, request.headers, { 'user-agent': 'bakeoff-ready' }])
     for (const [name, value] of Object.entries(some ?? {})) headers[name.toLowerCase()] = value;
   const requestBody = bodyBase64 === undefined ? body : Buffer.from(bodyBase64, 'base64');
@@ -146,7 +149,7 @@ function responseOf<T extends unknown[]>(emitter: NodeJS.EventEmitter): Promise<
   });
 }
 
-/** Nothing more comes in time. */
+/** A body that does not end in time. */
 export class EndlessBody extends Error {
   override message = 'its body does not end';
   private readonly bytes: number;
@@ -158,7 +161,7 @@ export class EndlessBody extends Error {
     this.length = length;
   }
 
-  /** @param within "within 10 s" */
+  /** Describes it for an error. @param within "within 10 s" */
   slow(within: string): string {
     return this.length === undefined
       ? `answers with a body that did not end ${within}: give a page that ends`

@@ -1,4 +1,5 @@
-// The person's own command before the servers start (--prepare, or a scenario's `prepare`). It runs with all the caller's rights.
+// The person's own command before the servers start: --prepare, or a scenario's `prepare`. It comes from a command line or a scenario
+// file alone, so it runs as the caller, with all rights that the caller has.
 import { setTimeout as delay } from 'node:timers/promises';
 import { helper } from '../../bin/trust.mjs';
 import { inOneLine, UserError } from '../errors.ts';
@@ -8,26 +9,33 @@ import { watchLifecycle } from './lifecycle.ts';
 import { makeScratch, type Scratch } from './scratch.ts';
 import { fromCallersFolder } from '../setup/paths.ts';
 
-/** Longer work belongs before the run. */
+/** Work that takes longer belongs before the run. */
 const prepareSeconds = 60;
 
-/** A message has so much of the command. */
+/** Number of the command's characters in a message. */
 const mostShown = 80;
-/** The output's end has its last line. */
+/** Number of characters of the output that are kept, for its last line. */
 const mostKept = 64 * 1024;
-/** Output may be on its way when all processes have ended. One that hangs may keep it open. */
+/**
+ * How long to wait for output that is on its way when all processes have ended. A process that hangs in the kernel may keep the output
+ * open.
+ */
 const lastOutputMs = 1000;
 
 export interface BeforeStart {
+  /** Runs in sh, in the caller's folder, without input. */
   command: string;
   signal: AbortSignal;
-  /** Gets a line about processes left running. */
+  /** Gets a line about processes that the command left running. */
   say: (line: string) => void;
   /** For tests. */
   limitSeconds?: number;
 }
 
-/** Runs it, and ends what it left running (TERM, KILL 5 s later). @throws UserError if it fails or takes over 60 s; the signal's reason */
+/**
+ * Runs the command to its end, and then ends the processes that it left running (TERM, KILL 5 s later). Keeps none of its output.
+ * @throws UserError if it fails or takes longer than 60 s; the signal's reason
+ */
 export async function runBeforeStart({
   command,
   signal,
@@ -39,6 +47,7 @@ export async function runBeforeStart({
   const scratch = await makeScratch();
   const child = await startIn(scratch, command);
   const output = watchOutput(child);
+  // The command writes no log.
   const { gone, stop } = watchLifecycle(what, child, '/dev/null', scratch, true);
   await untilOver(child, signal, limitSeconds);
   const isLate = !child.hasExited();
@@ -65,7 +74,7 @@ async function startIn(scratch: Scratch, command: string): Promise<Child> {
   try {
     const child = await startChild({
       command: 'sh',
-      // One output keeps the order of lines.
+      // Both outputs share one pipe, so that their lines keep their order.
       args: ['-c', 'exec "$0" -c "$1" 2>&1', helper('sh'), command],
       before: scratch.enter,
       orphanedBy: 'TERM',
@@ -82,7 +91,7 @@ async function startIn(scratch: Scratch, command: string): Promise<Child> {
 }
 
 async function untilOver(child: Child, signal: AbortSignal, seconds: number): Promise<void> {
-  // Signals of AbortSignal.any or .timeout may be collected, and then never come.
+  // AbortSignal.any and .timeout are not used: their signals may be collected as garbage, and then never fire.
   const patience = new AbortController();
   const giveUp = () => patience.abort();
   signal.addEventListener('abort', giveUp);
@@ -100,7 +109,7 @@ function watchOutput({ process: { stdout } }: Child) {
     kept = (kept + text).slice(-mostKept);
   });
   return {
-    /** Waits until all processes have ended; leaves out credentials. */
+    /** Returns the last line of the output, without credentials, once all processes have ended; '' if there is none. */
     async lastLine(): Promise<string> {
       await Promise.race([closed, delay(lastOutputMs, undefined, { ref: false })]);
       stdout?.destroy();
@@ -109,7 +118,7 @@ function watchOutput({ process: { stdout } }: Child) {
   };
 }
 
-/** Leaves out credentials. */
+/** The command in one line, without credentials, shortened. */
 function shownPart(command: string): string {
   const shown = inOneLine(shownCommand(command));
   return shown.length > mostShown ? `${shown.slice(0, mostShown)}…` : shown;

@@ -1,5 +1,5 @@
-// Bounds on memory and files of a config's server and all that code in the config starts and writes. A control group would bound memory
-// better, but in containers and sessions of systemd none can be made that does.
+// Limits the memory and the files of a config's server, with everything that code in the config starts and writes. A control group would
+// limit memory better, but where bakeoff usually runs (containers, sessions of systemd) it cannot make one.
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
@@ -9,15 +9,17 @@ import { livingFolder } from '../proc-files.ts';
 import { whole } from '../format.ts';
 import { run } from '../process.ts';
 
-/** Where every user may write. */
+/** The usual folders where every user may write. */
 const usuallyOpen = ['/dev/shm', '/tmp', '/var/tmp', '/run/lock', '/dev/mqueue', os.tmpdir()];
 const mostDepth = 5;
-/** A user may make any number. */
+/** A user of this machine may make any number of folders. */
 const mostFolders = 100;
 
 let open: Promise<string[]> | undefined;
 
-/** Where every user may write, without links: the usual ones, and below them, five deep. */
+/**
+ * Folders where every user may write, without links: the usual ones, and those up to five levels below them. They are searched for once.
+ */
 export function openFolders(): Promise<string[]> {
   return (open ??= findOpenFolders());
 }
@@ -31,25 +33,31 @@ async function findOpenFolders(): Promise<string[]> {
     limit: { seconds: countSeconds, message: 'too many files' },
   }).catch(() => undefined);
   const inside = (found?.stdout ?? '').split('\0').filter((folder) => folder !== '');
-  // filesOfUser goes on in open folders directly in these.
+  // A search in an open folder also searches the open folders directly in it: see filesOfUser.
   const all = new Set([...usual, ...inside]);
   const others = inside.filter((folder) => !all.has(path.dirname(folder)));
   return [...new Set([...usual, ...others])].slice(0, mostFolders);
 }
 
 const lookEveryMs = 1000;
-/** Looks take no more, unless the pause between them were too long. */
+/** The share of time that looks may take; the pause between them never exceeds longestPauseMs. Much shared memory makes a look slow. */
 const mostOfTime = 0.02;
 const longestPauseMs = 10_000;
-/** Processes of which the share of pages is read, which takes milliseconds each; more count as if they shared no private ones. */
+/**
+ * The number of processes whose share of pages (PSS) is read, which takes milliseconds each. More processes than a server has count as if
+ * they shared no private pages.
+ */
 const mostShares = 200;
 const countSeconds = 10;
-/** With less free a file system is full, whoever wrote there. */
+/** With less free space a file system counts as full, whoever wrote there. */
 const leastBytes = 20e6;
 
 /**
- * Watches what a server's user uses, until `stop`: half of the memory that is free now, and of the free space of each file system where every
- * user may write. @param folders where it may write: openFolders, and the server's own @param processes its ids @param end called once, on more
+ * Watches the memory and files of a server's user until `stop`. It may use half of the memory that is free now, and half of the free space
+ * of each file system where every user may write.
+ * @param folders where the user may write: openFolders, and the server's own
+ * @param processes returns the ids of the user's processes
+ * @param end ends them; called once, when they use more
  */
 export function watchBounds(
   uid: number,
@@ -66,7 +74,7 @@ export function watchBounds(
   let isOver = false;
   let timer: NodeJS.Timeout;
 
-  /** The user's own file systems, which only its processes see. */
+  /** Bytes in file systems that the user has mounted, which only its own processes see. */
   function mountedBytes(): number {
     if (!processes().some(hasOwnMounts)) return 0;
     return Math.max(0, sharedBytes() - shared - total(inMemory, newBytes));
@@ -75,13 +83,13 @@ export function watchBounds(
   async function isMemoryExceeded(): Promise<boolean> {
     const others = shmBytes(uid) + mountedBytes() + total(inMemory, newBytes);
     if (others + total(processes(), residentBytes) <= mostMemory) return false;
-    // Shared resident pages count for each.
+    // The first sum counts resident pages that processes share once for each process.
     const held = shmBytes(uid) + mountedBytes() + bytesSharedOnce(processes());
     if (held + total(inMemory, newBytes) <= mostMemory) return false;
     return held + (await bytesOf(uid, inMemory, processes())) > mostMemory;
   }
 
-  /** Where all new bytes count, so do others'. */
+  /** If all new bytes count, so do those of other programs. */
   const sharedText = () =>
     processes().some(hidesFiles) ? ', those of other programs included,' : '';
 
@@ -99,7 +107,7 @@ export function watchBounds(
 
   async function look(): Promise<void> {
     const beganAtMs = performance.now();
-    // Without a file descriptor or process to spare, a look fails.
+    // A look fails while the machine has no free file descriptor or process.
     const found = await findExceeded().catch(() => undefined);
     if (isOver) return;
     const tookMs = performance.now() - beganAtMs;
@@ -115,7 +123,7 @@ export function watchBounds(
 
   later(lookEveryMs);
   return {
-    /** Follows the server's name. */
+    /** Says that the server used more than a bound; the words follow the server's name. */
     exceeded: () => exceeded,
     stop(): void {
       isOver = true;
@@ -124,7 +132,7 @@ export function watchBounds(
   };
 }
 
-/** A container has at most its limit. */
+/** Bytes of memory that are free on this machine, or in a container at most its limit. */
 function freeMemory(): number {
   const limit = process.constrainedMemory() || Infinity;
   return Math.min(os.freemem(), limit);
@@ -138,10 +146,10 @@ const statusBytes = (pid: string, fields: RegExp): number =>
 
 const residentBytes = (pid: string): number => statusBytes(pid, /^(?:VmRSS|VmSwap):\s+(\d+) kB/gm);
 
-/** Shared pages count once. */
+/** Memory of processes in bytes. Pages that they share count once. */
 function bytesSharedOnce(processes: readonly string[]): number {
   let bytes = 0;
-  // Root in a container may not see PSS.
+  // Root in a container may not read the proportional set size (PSS) of each process.
   let mostShared = 0;
   for (const [index, pid] of processes.entries()) {
     const shares = index < mostShares ? `${livingFolder(pid)}/smaps_rollup` : '';
@@ -155,7 +163,7 @@ function bytesSharedOnce(processes: readonly string[]): number {
   return bytes + mostShared;
 }
 
-/** System V's stays without a process. */
+/** Bytes of the user's System V shared memory, which stays when its processes have ended. */
 function shmBytes(uid: number): number {
   const rows = textOf('/proc/sysvipc/shm').trim().split('\n').slice(1);
   const fields = rows.map((row) => row.trim().split(/\s+/).map(Number));
@@ -163,7 +171,7 @@ function shmBytes(uid: number): number {
   return total(fields, (row) => (row[7] === uid ? (row[14] ?? 0) + (row[15] ?? 0) : 0));
 }
 
-/** This machine's files in memory and shared memory. */
+/** Bytes of this machine's shared memory and of files in memory. */
 const sharedBytes = (): number =>
   1024 * total(kilobytesIn('/proc/meminfo', /^Shmem:\s+(\d+) kB/gm), Number);
 
@@ -176,6 +184,7 @@ interface FileSystem {
   dev: number;
   folders: string[];
   isMemory: boolean;
+  /** Bytes in use at the server's start. */
   usedBytes: number;
   freeBytes: number;
 }
@@ -187,7 +196,7 @@ function fileSystemsOf(folders: readonly string[]): FileSystem[] {
   const systems = new Map<number, FileSystem>();
   for (const folder of folders) {
     const dev = ifThere(() => fs.statSync(folder).dev);
-    // It may be gone.
+    // Another user's folder may be gone by now.
     if (dev === undefined) continue;
     const known = systems.get(dev);
     const { type, blocks, bfree, bavail, bsize } = fs.statfsSync(folder);
@@ -205,13 +214,18 @@ function fileSystemsOf(folders: readonly string[]): FileSystem[] {
   return [...systems.values()];
 }
 
-/** Since the server's start, whoever wrote or removed. Takes no time for each file. */
+/**
+ * Bytes added to a file system since the server's start, whoever wrote or removed files. Its cost does not grow with the number of files.
+ */
 function newBytes({ folders: [folder = ''], usedBytes }: FileSystem): number {
   const now = ifThere(() => fs.statfsSync(folder));
   return now === undefined ? 0 : Math.max(0, (now.blocks - now.bfree) * now.bsize - usedBytes);
 }
 
-/** The user's files there, and those without a name that its processes have open; all new ones if too many to count, or not to be seen. */
+/**
+ * Bytes of the user's files in the file systems' folders, with files without a name that its processes have open. Returns all bytes that
+ * are new there if the user has too many files to count, or if this process may not see what the user's processes have open.
+ */
 async function bytesOf(
   uid: number,
   systems: readonly FileSystem[],
@@ -230,7 +244,7 @@ async function bytesOf(
   );
 }
 
-/** Removed files that these processes have open or mapped. */
+/** Bytes of files on these file systems that were removed, but that these processes have open or mapped. */
 function namelessBytes(systems: readonly FileSystem[], processes: readonly string[]): number {
   const found = new Map<string, number>();
   for (const file of processes.flatMap(heldFiles)) {
@@ -241,10 +255,13 @@ function namelessBytes(systems: readonly FileSystem[], processes: readonly strin
   return total([...found.values()], Number);
 }
 
-/** Root in a container may not see another user's open files (CAP_SYS_PTRACE). */
+/**
+ * Whether this process may not see which files a process has open. That is so for root in a container, if the process is another user's
+ * (CAP_SYS_PTRACE).
+ */
 function hidesFiles(pid: string): boolean {
   try {
-    // It is as closed as the links of open files.
+    // If the link cwd cannot be read, the links of open files cannot be read either.
     fs.readlinkSync(`${livingFolder(pid)}/cwd`);
     return false;
   } catch (error) {
@@ -252,7 +269,7 @@ function hidesFiles(pid: string): boolean {
   }
 }
 
-/** Looks at each thread, as they may open files of their own, and at removed files that are mapped. */
+/** Open files of each thread of a process, since threads may open files of their own, and the removed files that the process has mapped. */
 function heldFiles(pid: string): string[] {
   const tasks = namesIn(`/proc/${pid}/task`).map((task) => `/proc/${pid}/task/${task}`);
   const opened = tasks.flatMap((task) => namesIn(`${task}/fd`).map((name) => `${task}/fd/${name}`));
@@ -264,15 +281,15 @@ function heldFiles(pid: string): string[] {
 }
 
 /**
- * Arguments of find(1) between folders and actions: the user's files there, and in open folders in them such as /tmp/.X11-unix, but not in
- * the user's own.
+ * Arguments of find(1) between the folders and the action. They find the user's files in the folders and in folders directly there where
+ * every user may write, such as /tmp/.X11-unix, but not in folders of the user.
  */
 export const filesOfUser = (uid: number | string): string[] =>
   `-mindepth 1 -maxdepth ${mostDepth} -type d ! -user ${uid} ! -perm -0002 -prune -o -user ${uid} -prune`.split(
     ' ',
   );
 
-/** Leaves out those in folders of the user. */
+/** Paths of the user's files in the open folders, except those in folders of the user. */
 export async function filesLeftBy(uid: number): Promise<string[]> {
   const limit = { seconds: countSeconds, message: 'too many files' };
   const found = await run({

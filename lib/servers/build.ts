@@ -1,4 +1,4 @@
-// Versions of servers and k6.
+// Asks the binaries of servers and k6 for their versions.
 import { UserError } from '../errors.ts';
 import type { ServerName } from '../scenario/model.ts';
 import { atLeast } from '../setup/machine.ts';
@@ -8,7 +8,7 @@ import type { Build } from './server.ts';
 
 type Tool = 'k6' | ServerName;
 
-/** Last: the oldest version that knows the shipped configs. */
+/** The argument that prints the version, its pattern, and the oldest version that knows the shipped configs. */
 const questions: Record<Tool, [argument: string, pattern: RegExp, oldest: string]> = {
   k6: ['version', /^k6 v(\S+)/m, '0'],
   nginx: ['-V', /^nginx version: [^/]*\/(\S+)/m, '1.18.0'],
@@ -18,7 +18,10 @@ const questions: Record<Tool, [argument: string, pattern: RegExp, oldest: string
 
 const known = new Map<string, Build>();
 
-/** Asks once. @throws UserError if it does not run, is another program or too old; the signal's reason */
+/**
+ * Returns a binary's version and its whole answer; asks once. Throws UserError if it does not run, is another program or is too old; or
+ * throws the signal's reason.
+ */
 export async function serverBuild(
   name: Tool,
   binary: string,
@@ -54,7 +57,7 @@ async function ask(name: Tool, binary: string, signal: AbortSignal | undefined):
   return { version, answer };
 }
 
-/** Returns { k6: '2.2.0' } and such. @throws as serverBuild */
+/** Returns the version of each tool, such as { k6: '2.2.0', nginx: '1.22.1' }. Throws as serverBuild does. */
 export async function versionsOf(
   binaries: Partial<Record<Tool, string>>,
   signal?: AbortSignal,

@@ -15,8 +15,8 @@ const validDays = 3650;
 const renewMs = 30 * 24 * 3600 * 1000;
 
 /**
- * A PEM file (mode 0600) with an RSA-2048 key and its self-signed certificate for localhost and 127.0.0.1. @throws UserError, or the
- * signal's reason
+ * Returns the path of a PEM file (mode 0600) with an RSA-2048 key and its self-signed certificate for localhost and 127.0.0.1.
+ * @throws UserError if it cannot be made, kept or read, or the signal's reason
  */
 export async function machineCertificate(
   signal: AbortSignal,
@@ -36,14 +36,14 @@ export async function machineCertificate(
   });
 }
 
-/** If so, openssl is not needed. */
+/** Whether the certificate exists, so that openssl is not needed. */
 export async function hasCertificate(machine: Machine): Promise<boolean> {
   return isValid(fileOn(machine));
 }
 
 const fileOn = (machine: Machine): string => join(machine.bakeoffFolder, 'tls', 'localhost.pem');
 
-/** They make key and certificate in `file`. */
+/** The arguments with which openssl makes key and certificate in `file`. */
 export function certificateArgs(file: string): string[] {
   const fixed = `req -x509 -newkey rsa:2048 -nodes -sha256 -days ${validDays} -subj /CN=localhost`;
   const names = ['-addext', 'subjectAltName=DNS:localhost,IP:127.0.0.1'];

@@ -1,4 +1,4 @@
-// The control group of somebody else's server, such as a container's.
+// The control group of a server that somebody else started, such as a container's.
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -7,7 +7,10 @@ import { ifThere, readIfThere, textOf } from '../files.ts';
 import type { WatchedServer } from './server.ts';
 import { watchUsage } from './usage.ts';
 
-/** Counts all in and below it; undefined if not counted. Version 2 has microseconds; version 1 nanoseconds, where cpuacct is mounted. */
+/**
+ * CPU seconds of all processes that have run in a control group and in those below it; undefined if it does not count them. Version 2
+ * counts microseconds in each group; version 1 counts nanoseconds, if cpuacct is mounted.
+ */
 export function cpuSecondsOf(folder: string): number | undefined {
   const micros = /^usage_usec (\d+)$/m.exec(textOf(path.join(folder, 'cpu.stat')))?.[1];
   if (micros !== undefined) return Number(micros) / 1e6;
@@ -15,19 +18,19 @@ export function cpuSecondsOf(folder: string): number | undefined {
   return nanos === undefined ? undefined : Number(nanos) / 1e9;
 }
 
-/** CPU time may be counted only after the answer. */
+/** The kernel may count the CPU time of a request only after its answer. */
 const workLimitMs = 1000;
 const pollMs = 10;
-/** An empty group is noticed so soon. */
+/** How often to look whether the group still has processes. */
 const aliveEveryMs = 200;
 
-/** @throws UserError if it cannot be the server's, or counts no CPU time */
+/** Opens a control group. Throws UserError if it cannot be the server's, or does not count CPU time. */
 export function openCgroup(folder: string) {
   requireCgroup(folder);
   const before = requireCpuSeconds(folder);
   requireMembers(folder);
   return {
-    /** @throws UserError if it used no CPU time although the server has answered */
+    /** Throws UserError if the group has used no CPU time since it was opened, although the server has answered. */
     async requireWork(origin: string, signal: AbortSignal): Promise<void> {
       const deadlineMs = performance.now() + workLimitMs;
       while (cpuSecondsOf(folder) === before) {
@@ -38,6 +41,7 @@ export function openCgroup(folder: string) {
         await delay(pollMs, undefined, { signal });
       }
     },
+    /** Watches the group's processes until `stop`. */
     watch(): Pick<WatchedServer, 'processes' | 'usage' | 'died' | 'stop'> {
       const processes = () => membersOf(folder);
       let timer: NodeJS.Timeout | undefined;
@@ -60,10 +64,10 @@ export function openCgroup(folder: string) {
   };
 }
 
-/** Ids of its processes. */
+/** The file in a control group with the ids of its processes. */
 const membersFile = 'cgroup.procs';
 
-/** Processes in and below it. */
+/** The processes in a control group and in those below it. */
 function membersOf(folder: string): string[] {
   const members = textOf(path.join(folder, membersFile)).match(/\d+/g) ?? [];
   const entries = ifThere(() => readdirSync(folder, { withFileTypes: true })) ?? [];

@@ -1,4 +1,4 @@
-// Files of configs, and the line that a server's error is about.
+// The files of composed configs and user configs, and the line to which a server's error refers.
 import { readdir, readFile, realpath } from 'node:fs/promises';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -10,17 +10,20 @@ import { toolVariable } from '../setup/tools.ts';
 
 export const configsFolder = fileURLToPath(new URL('../../server-configs', import.meta.url));
 
-/** `origin` marks its lines where printed; absent: FILE:LINE. */
+/** The text of a config. `origin` marks its lines when the config is printed; absent: FILE:LINE. */
 export interface Layer {
   file: string;
   text: string;
   origin?: string;
 }
 
-/** Includes count. Lists of addresses are long. */
+/** The limit for a config with its includes. It is high because lists of addresses are long. */
 export const mostConfigBytes = 16e6;
 
-/** Files of `server-configs/<of>/` without `.conf`, or absolute paths. @param of sysctl: settings of the kernel @throws UserError */
+/**
+ * Reads files of `server-configs/<of>/`, named without `.conf`, or at absolute paths. Throws UserError if one cannot be read.
+ * @param of `sysctl` for settings of the kernel
+ */
 export function readLayers(of: ServerName | 'sysctl', names: readonly string[]): Promise<Layer[]> {
   return Promise.all(names.map(read));
 
@@ -40,28 +43,31 @@ export function readLayers(of: ServerName | 'sysctl', names: readonly string[]):
   }
 }
 
-/** `from`: FILE:LINE; `name` as written. */
+/** `from`: FILE:LINE; `name`: the included file, as written. */
 export interface Inclusion {
   from: string;
   name: string;
 }
 
-/** Read with the rights of its server, every user's if root starts it. */
+/** Whether files that a config names must be readable for every user: root starts servers as a user without rights. */
 function forAll(): boolean {
   return process.geteuid?.() === 0;
 }
 
-/** All rounds measure configs as at the run's start. */
+/** Kept, so that all rounds of a run measure the configs as they were at its start. */
 const known = new Map<string, string>();
 
-/** The text as first read. @param by includes it @throws UserError if it cannot be read or is not text */
+/**
+ * Returns the text of a config, or of a file that `by` includes, as it was when first read. Throws UserError if it cannot be read or is not
+ * text.
+ */
 export async function readText(file: string, by?: Inclusion, kind = 'config'): Promise<string> {
-  // A person may name a config that is closed to others, a config may not.
+  // A person may name a config that is closed to other users; a config may not include one.
   const asked = `${by === undefined ? 'named' : 'included'} ${file}`;
   const before = known.get(asked);
   if (before !== undefined) return before;
   requirePlainPath(file, by === undefined ? `cannot use the ${kind}` : `${by.from}: includes`);
-  // An empty file for nginx.
+  // nginx reads /dev/null as an empty file.
   if (file === '/dev/null') return '';
   const fail = (problem: string) => {
     const what = by === undefined ? `the ${kind} ${file}` : `${file}, which ${by.from} includes`;
@@ -86,14 +92,18 @@ export async function readText(file: string, by?: Inclusion, kind = 'config'): P
 
 const places = new Map<string, string>();
 
-/** Follows links, as first found: it may be removed meanwhile. */
+/** Returns a config's path without links, as first found, so that a config which is removed meanwhile is still known. */
 export async function realPathOf(file: string): Promise<string> {
   const place = places.get(file) ?? (await realpath(file).catch(() => file));
   places.set(file, place);
   return place;
 }
 
-/** @param open files that include each other, from the config on @throws UserError if it cannot be read, or is one of these */
+/**
+ * Reads an included file.
+ * @param open files that include each other, from the config on
+ * @throws UserError if it cannot be read, or is one of `open`
+ */
 export async function readIncluded(file: string, by: Inclusion, open: readonly string[]) {
   const text = await readText(file, by);
   const real = await realPathOf(file);
@@ -102,7 +112,7 @@ export async function readIncluded(file: string, by: Inclusion, open: readonly s
   return { text, open: [...open, real] };
 }
 
-/** Sorted. @throws UserError if the server's user may not list it */
+/** The sorted names in a folder that an include lists. Throws UserError if the server's user may not list it. */
 export function namesToInclude(folder: string, { from, name }: Inclusion): string[] {
   if (!forAll()) return namesIn(folder).sort();
   return prefixed(
@@ -112,7 +122,7 @@ export function namesToInclude(folder: string, { from, name }: Inclusion): strin
   );
 }
 
-/** The server may read it. */
+/** Whether the server may read a file that its config names. */
 export function isThereForServer(file: string): boolean {
   try {
     readBytes(file, mostConfigBytes, { forAll: forAll() });
@@ -122,17 +132,17 @@ export function isThereForServer(file: string): boolean {
   }
 }
 
-/** Bakeoff's own lines. */
+/** The origin of bakeoff's own lines. */
 export const ours = 'this machine';
 
 export const ourLines = (text: string): Required<Layer> => ({ file: ours, origin: ours, text });
 
-/** It belongs to the first printed value, in its last line. */
+/** Returns the origin of the first value in these printed lines. It is a comment on the value's last line. */
 function firstOrigin(lines: readonly string[]): string | undefined {
   return / {2}# (.+)$/m.exec(lines.join('\n'))?.[1];
 }
 
-/** Shortens a config after a colon at the end to its first word. */
+/** A server's message may end with a colon and text from the config. Shortens that text to its first word. */
 function withShortEnd(message: string, config: string): string {
   const lettersOf = (text: string) => text.replace(/[^\p{L}\p{N}]/gu, '');
   const letters = lettersOf(config);
@@ -141,10 +151,13 @@ function withShortEnd(message: string, config: string): string {
   return end === undefined ? message : message.slice(0, end) + addressIn(message.slice(end));
 }
 
+/** nginx cuts its messages at this length. */
 const mostSaid = 2048;
 
 /**
- * A line that begins with FILE:LINE, if known. @param complaint about `text`, the config that runs @param user if root started the server
+ * Returns a server's error in one line that begins with the config's file and, if known, the line in it.
+ * @param complaint the server's message about `text`, the config that runs
+ * @param user the server's user, if root started it
  */
 export function complaintOf(
   kind: ServerKind,
@@ -167,7 +180,7 @@ export function complaintOf(
     .replace(/^(?:nginx|nghttpd): |^\d{4}\/\d\d\/\d\d [\d:]+ (?=\[)/, '')
     .replace(/^\[(?:emerg|alert|crit|error|[^\]]+:\d+)\] (?:\d+#\d+: )?/, '')
     .replace(/ in \S+:\d+$/, '')
-    // OpenSSL's repeats the reason.
+    // OpenSSL's own message repeats the reason.
     .replace(/ \(SSL: (?:.*?(: ?No such file|: ?Permission denied))?.*\)$/i, '$1')
     .trim();
   const [, unknown] =

@@ -25,8 +25,9 @@ const shippedPages = path.join(configsFolder, 'www');
 const generated = 'images';
 
 /**
- * Readable for all; links become targets. @param docroot in `server-configs/www/`, `images`, or absolute @throws UserError if missing or
- * unreadable, or with sockets, pipes, or links out of it
+ * Copies pages to a new folder, readable for all; a link becomes its target.
+ * @param docroot a folder of `server-configs/www/`, `images`, or an absolute path
+ * @throws UserError if it is missing or unreadable, or has sockets, pipes, or links out of it
  */
 export async function copyDocroot(docroot: string, target: string): Promise<void> {
   if (docroot === generated) {
@@ -53,14 +54,14 @@ export async function copyDocroot(docroot: string, target: string): Promise<void
     chmodSync(path.join(entry.parentPath, entry.name), entry.isDirectory() ? 0o755 : 0o644);
 }
 
-/** Others may change it meanwhile: each file is checked and copied by one descriptor. */
+/** Other users may change the folder meanwhile, so each file is checked and copied through the same descriptor. */
 function copyFolder(folder: string, target: string): void {
   const { O_RDONLY, O_NONBLOCK } = constants;
   const descriptor = openFolder(folder);
   const root = readlinkSync(`/proc/self/fd/${descriptor}`);
   copyOpen(descriptor, target, []);
 
-  /** @param around real paths of outer folders */
+  /** @param around the real paths of the folders around this one */
   function copyOpen(descriptor: number, to: string, around: readonly string[]): void {
     try {
       const opened = `/proc/self/fd/${descriptor}`;

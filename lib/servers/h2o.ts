@@ -1,4 +1,4 @@
-// h2o: the scenario's config files, then lines that depend on the machine.
+// h2o: the YAML that it runs is the scenario's config files, followed by the lines that depend on the machine.
 import { UserError } from '../errors.ts';
 import { readLayers } from './config-files.ts';
 import { adoptH2o } from './own/h2o.ts';
@@ -22,7 +22,7 @@ export const h2oKind: ServerKind = {
   complaintLine: /(?:^\[[^\]]+:|line )(\d+)/,
 };
 
-/** bakeoff has its own, and needs no pid file. */
+/** bakeoff chooses the user and the log, and needs no pid file. */
 const leftOut = ['pid-file', 'user', 'error-log'];
 
 async function compose(names: readonly string[], place: Place): Promise<ComposedConfig> {
@@ -35,7 +35,7 @@ async function compose(names: readonly string[], place: Place): Promise<Composed
     listen['ssl'] = {
       'certificate-file': certificate,
       'key-file': certificate,
-      // Nobody revokes this machine's certificate.
+      // No OCSP server knows this machine's certificate.
       'ocsp-update-interval': 0,
     };
   }
@@ -59,7 +59,7 @@ function merge(config: MapTree, layer: MapTree): MapTree {
   for (const pair of layer.pairs) {
     const place = pairs.findIndex(({ key }) => key === pair.key);
     const earlier = pairs[place];
-    // A list of one counts as it.
+    // A list with one item counts as that item.
     const value = earlier && itemsOf(earlier.value)[0];
     if (earlier === undefined) pairs.push(pair);
     else if (value?.kind === 'map' && pair.value.kind === 'map')
@@ -69,7 +69,10 @@ function merge(config: MapTree, layer: MapTree): MapTree {
   return { ...config, pairs };
 }
 
-/** The only host, and whether `listen`, for all hosts, has TLS. Others would serve the network. */
+/**
+ * Returns the only host, whether its `listen` is outside of the hosts, and whether it has TLS. Further hosts or ports would be open to the
+ * network.
+ */
 function oneAddress(config: MapTree, names: readonly string[]) {
   const hosts = yamlPairs(get(config, 'hosts'));
   const shared = listensIn(config);

@@ -47,7 +47,10 @@ export {
 } from './server.ts';
 export { watchUpstreams } from './usage.ts';
 
-/** Returns once it serves the page. Leaves nothing when it throws UserError or the signal's reason. */
+/**
+ * Starts the server, unless it is an address, and returns once it serves the page. Throws UserError or the signal's reason; then nothing is
+ * left behind.
+ */
 export function startServer(
   spec: ConfiguredServer | CommandServer,
   options: StartOptions,
@@ -98,7 +101,7 @@ async function openAddress(spec: AddressServer, options: Interruptible): Promise
   return group === undefined ? server : { ...server, ...group.watch() };
 }
 
-/** The article's with `exact`, else for so many cores. */
+/** Returns the number of workers: the article's with `exact`, otherwise that of the spec for so many cores. */
 export function workersFor(spec: ServerSpec, serverCores: number, exact: boolean): number {
   if (!isConfigured(spec)) return serverCores;
   if (exact && spec.articleWorkers !== undefined) return spec.articleWorkers;
@@ -128,7 +131,7 @@ async function addressOf(
   throw new UserError(`no server can listen on port ${wanted} of ${address}: ${problem.message}`);
 }
 
-/** It is read from its beginning. */
+/** A config's log may become this long, since it is read from its beginning. */
 const mostConfigLogBytes = 64e6;
 
 async function startPrepared(
@@ -222,21 +225,21 @@ async function startPrepared(
   }
 }
 
-/** 0 if missing. */
+/** Bytes of a file; 0 if it is not there. */
 async function sizeOf(file: string): Promise<number> {
   const stats = await stat(file).catch(() => undefined);
   return stats?.size ?? 0;
 }
 
-/** Every 100 ms with that of its cores. */
+/** A server's use of CPU time and memory; every 100 ms also that of its cores. */
 export interface RemoteSample extends ServerSample, TreeUsage {
   machine?: MachineReading;
 }
 
-/** Only its machine knows its processes and log. */
+/** A server on another machine, which alone knows the server's processes and log. */
 export interface RemoteServer extends RunningServer {
   alarms(): Promise<LogAlarms>;
-  /** The returned function ends it and returns the samples by this machine's monotonic clock. */
+  /** Samples the server's use. The returned function stops that and returns the samples, with times by this machine's monotonic clock. */
   watch(): Promise<() => Promise<RemoteSample[]>>;
 }
 

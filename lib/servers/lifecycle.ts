@@ -1,4 +1,4 @@
-// A server's end: processes, last output, alarms in its log.
+// The end of a server: its processes, its last output, and alarms in its log.
 import { open } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import { printable, UserError } from '../errors.ts';
@@ -10,14 +10,16 @@ import type { Scope } from './scope.ts';
 import type { Scratch } from './scratch.ts';
 import { textOf } from '../files.ts';
 
-/** Workers may end after their master: h2o's key process removes its folder in /tmp. */
+/** Workers may end by themselves after their master: for example, h2o's key process then removes its folder in /tmp. */
 const workersGraceMs = 1000;
 const commandGraceMs = 5000;
 const pollMs = 10;
 
 /**
- * `died` and `stop` of a RunningServer. Waits for all processes after the first, and calls the scope's `end`; `gone` then says how the first
- * one ended, with ids of those it left. @param isCommand all get TERM; a known server passes it on @param kills as `memoryKills`
+ * Returns `died` and `stop` of a RunningServer. Once the first process has ended, waits for the others and calls the scope's `end`. Then
+ * `gone` says how the first one ended, and has the ids of the processes that it left.
+ * @param isCommand sends TERM to all processes; a known server passes it on itself
+ * @param kills counts as `memoryKills`
  */
 export function watchLifecycle(
   who: string,
@@ -71,12 +73,12 @@ export function watchLifecycle(
 }
 
 function describeEnd(lines: readonly string[], count: number): string {
-  // No stack trace.
+  // Leaves out a stack trace.
   const telling = lines.filter((line) => !/^(?:at .*|[\W\d_]*|Node\.js v[\d.]+)$/.test(line));
   return (telling.length === 0 ? lines : telling).slice(-count).join(' | ');
 }
 
-/** @throws `died` as a UserError when it ends, or the signal's reason */
+/** Does work that needs the server. Throws `died` as a UserError if the server ends, or the signal's reason. */
 export async function whileItRuns<T>(
   died: Promise<string>,
   aborted: AbortSignal,
@@ -93,7 +95,7 @@ export async function whileItRuns<T>(
   }
 }
 
-/** Sends `signal`, if any, until `find` finds none, for `graceMs` at most. */
+/** Sends `signal`, if given, to each process that `find` finds, until there are none, but for `graceMs` at most. */
 async function untilEnded(
   find: () => number[],
   graceMs: number,
@@ -106,28 +108,29 @@ async function untilEnded(
       if (signal === undefined || signalled.has(pid)) continue;
       signalled.add(pid);
       sendIfThere(pid, signal);
-      // A stopped process gets it when it continues.
+      // A stopped process gets the signal when it continues.
       sendIfThere(pid, 'SIGCONT');
     }
     await delay(pollMs);
   }
 }
 
-/** Lines have no time and process ids; after a crash none is looked for. */
+/** Lines of a log, without times and process ids. After the first line about a crash, no other is looked for. */
 export interface LogAlarms {
   crash?: string;
-  /** The last: nearest to a failure. */
+  /** The last alarm, since it is the nearest to a failure. */
   alarm?: string;
-  /** If it is another. */
+  /** The log's last line, if it is none of the above. */
   last?: string;
-  /** Kinds of trouble with clients; nginx tells them at the level info only. */
+  /** How often each kind of trouble with clients is in the log. nginx logs it at level info only. */
   clientErrors?: Record<string, number>;
 }
 
 const alarmWords: Record<ServerSpec['name'], { alarm?: RegExp; crash?: RegExp }> = {
   nginx: {
-    // Without root, nginx prints the excluded alert before it reads the config. At crit are full disks, no files left and missing sockets
-    // of backends, but also TLS errors of single clients.
+    // Without root, nginx prints the excluded alert before it reads the config. It uses level crit for a full disk, a lack of file
+    // descriptors and a missing socket of a backend, but also for TLS errors of single clients, such as a connection that ends without a
+    // close_notify.
     alarm: /\[(?:alert|emerg)\](?! could not open error log file)|\[crit\](?!.* \(SSL: )/,
     crash: /\[alert\].* exited (?:on signal \d+|with fatal code)/,
   },
@@ -137,19 +140,20 @@ const alarmWords: Record<ServerSpec['name'], { alarm?: RegExp; crash?: RegExp }>
   address: {},
 };
 
-/** KILL ended it. */
+/** A worker of nginx was ended by KILL. */
 const killedWorker = /exited on signal 9$/;
 
 const isWorkerKilledForMemory = watchMemoryKills();
 
-/** nginx at info, without address and request. */
+/** nginx's line at level info, without the address and the request that follow. */
 const clientError = /\[info\] \d+#\d+: \*\d+ (.* while [^,]+)/;
+/** nginx has some twenty kinds. */
 const mostKinds = 50;
 
 /** A server may complain of each request. */
 const mostLogBytes = 64 * 1024 * 1024;
 
-/** @param isKilledForMemory of watchMemoryKills */
+/** @param isKilledForMemory as watchMemoryKills returns */
 export async function alarmsIn(
   logFile: string,
   server: ServerSpec['name'],
@@ -172,13 +176,13 @@ export async function alarmsIn(
       if (kind !== undefined) countKind((alarms.clientErrors ??= {}), kind);
     }
   } catch {
-    // Lines so far count.
+    // The lines read so far count.
   } finally {
     await log?.close();
   }
   if (lastAlarm !== undefined) alarms.alarm = withoutTime(lastAlarm);
   const last = (await lastLines(logFile)).at(-1);
-  // Apache's start ends with it.
+  // This line ends Apache's start.
   const isOfStart = last === undefined || /\bAH00094: Command line: /.test(last);
   if (isOfStart) return alarms;
   const text = withoutTime(last);
@@ -194,7 +198,7 @@ function countKind(counts: Record<string, number>, kind: string): void {
 function withoutTime(line: string): string {
   return (
     shownCommand(printable(line))
-      // Values of query parameters.
+      // Hides the values of query parameters.
       .replace(/([?&][^=&\s"]*=)[^&\s"]+/g, '$1…')
       .replace(/^\d{4}\/\d\d\/\d\d \d\d:\d\d:\d\d /, '')
       .replace(/ \d+#\d+:(?: \*\d+)?/, '')
@@ -204,12 +208,15 @@ function withoutTime(line: string): string {
   );
 }
 
-/** Processes killed for lack of memory so far, the machine's or a control group's; 0 if not counted. */
+/**
+ * How many processes the kernel has killed since the machine's start because memory ran out, of the machine or of a control group; 0 if it
+ * does not count them.
+ */
 function memoryKills(): number {
   return Number(/^oom_kill (\d+)$/m.exec(textOf('/proc/vmstat'))?.[1] ?? 0);
 }
 
-/** A shell exits so if KILL has ended its command. */
+/** The exit code of a shell if its command was ended by KILL. */
 const killedCode = 137;
 
 export interface Exit {
@@ -217,12 +224,15 @@ export interface Exit {
   signal: NodeJS.Signals | null;
 }
 
-/** Whether the kernel killed a process because memory ran out: KILL has ended it, and the kernel's count grew. bakeoff must not kill it. */
+/**
+ * Begins to watch for processes that the kernel kills because memory ran out. The returned function says whether that happened to a
+ * process: KILL has ended it, and the kernel's count has grown. It must not be used for processes that bakeoff kills.
+ */
 export function watchMemoryKills(count = memoryKills): (exit: Exit) => boolean {
   const before = count();
   return ({ code, signal }) => (signal === 'SIGKILL' || code === killedCode) && count() > before;
 }
 
-/** Follows its name. */
+/** Follows the name of a process that the kernel has killed. */
 export const killedForMemory =
   'was killed by the kernel, as memory ran out (of the machine, or of its container or service): give it more, or let the server use less';

@@ -1,4 +1,4 @@
-// nghttpd has flags only: its config has one a line.
+// nghttpd has flags only: its config is a file with a flag on each line.
 import path from 'node:path';
 import { UserError, wordIn } from '../errors.ts';
 import { present, allNames } from '../present.ts';
@@ -9,13 +9,13 @@ import { chooseListen, type Listen } from './own/redirect.ts';
 import type { AdoptPlace, AdoptedConfig, ComposedConfig, Place, ServerKind } from './server.ts';
 
 interface Flag {
-  /** Long form: a knob may use -m for --max-concurrent-streams of its base. */
+  /** The long form, since a knob may write -m for --max-concurrent-streams of its base. */
   name: string;
   value?: string;
   origin: string;
 }
 
-/** nghttpd 1.0 to 1.52 has these. */
+/** The short forms of nghttpd 1.0 to 1.52, and their long forms. */
 const longForms: Record<string, string> = {
   a: 'address',
   D: 'daemon',
@@ -32,7 +32,7 @@ const longForms: Record<string, string> = {
   W: 'connection-window-bits',
 };
 
-/** Expands as getopt_long(3): `daem` is `daemon`. No flag that bakeoff changes is a prefix of another. */
+/** Expands abbreviations like getopt_long(3): `daem` means `daemon`. No flag that bakeoff changes is a prefix of another. */
 function unabbreviated(long: string): string {
   return (
     ['address', 'daemon', 'htdocs', 'no-tls', 'workers'].find(
@@ -41,7 +41,7 @@ function unabbreviated(long: string): string {
   );
 }
 
-/** A layer's flags replace earlier ones of the same names. */
+/** Lays layers over the first. A layer's flags replace all earlier flags of the same names. */
 function composeFlags(layers: readonly Layer[]): Flag[] {
   return layers.map(parseFlags).reduce((base, layer) => {
     const replaced = new Set(allNames(layer));
@@ -145,12 +145,12 @@ async function adoptNghttpd(file: string, place: AdoptPlace): Promise<AdoptedCon
   };
 }
 
-/** Relative to the config's folder. */
+/** Flags whose paths are relative to the config's folder. */
 const pathFlags = new Set(['htdocs', 'dh-param-file', 'mime-types-file']);
 
 const portLine = /^[ \t]*(\d+)(?:[ \t]+(\S+)[ \t]+(\S+))?[ \t]*(?:#.*)?\r?$/m;
 
-/** Listens on the protocol's port if none is given. */
+/** `overlays` replace flags of the same names. Without a port, nghttpd listens on the protocol's default port. */
 function parse(file: string, text: string, overlays: readonly Overlay[] = []) {
   const [, port, key, certificate] = portLine.exec(text) ?? [];
   const flags = composeFlags([
@@ -164,7 +164,7 @@ function parse(file: string, text: string, overlays: readonly Overlay[] = []) {
   return { flags, listen, port, pair };
 }
 
-/** @throws UserError with file and line */
+/** Reads a user's config. Throws UserError with file and line. */
 export async function readNghttpd(file: string): Promise<ReadConfig> {
   const text = await readText(file);
   const { flags, listen } = parse(file, text);

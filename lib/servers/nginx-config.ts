@@ -15,16 +15,20 @@ import {
 import type { Build } from './server.ts';
 
 export interface Directive {
+  /** The name without quotes. */
   name: string;
-  /** They have their quotes. */
+  /** Arguments as written, with quotes. */
   args: readonly string[];
   block?: Directive[];
-  /** Text of a block of Lua. */
+  /** The text of a block of Lua code. */
   code?: string;
   origin: string;
 }
 
-/** A directive replaces earlier ones of its name in its block; blocks of the same name and arguments are merged. */
+/**
+ * Lays layers over the first one. A directive replaces earlier ones of its name in its block. Blocks of the same name and arguments are
+ * merged.
+ */
 export function composeConfig(layers: readonly (readonly Directive[])[]): Directive[] {
   return layers.reduce<Directive[]>(merge, []);
 }
@@ -42,7 +46,7 @@ function merge(base: readonly Directive[], layer: readonly Directive[]): Directi
     } else if (same.length === 0) merged.push(earlier);
     else merged.push(...fresh);
   }
-  // After the last one without a block.
+  // New directives follow the last one without a block.
   const added = layer.filter((directive) => !taken.has(directive));
   merged.splice(merged.findLastIndex(isSimple) + 1, 0, ...added.filter(isSimple));
   return [...merged, ...added.filter((directive) => !isSimple(directive))];
@@ -60,7 +64,7 @@ function takesPlace(later: Directive, earlier: Directive): boolean {
   );
 }
 
-/** Each line with its origin as a comment. */
+/** Returns the text of a config, each line with its origin as a comment. */
 export function printConfig(directives: readonly Directive[], indent = ''): string {
   return directives
     .map((directive) => {
@@ -73,12 +77,12 @@ export function printConfig(directives: readonly Directive[], indent = ''): stri
     .join('');
 }
 
-/** Ends before its ";" or "{". */
+/** A directive as the config has it, up to its ";" or "{". */
 export function asWritten({ name, args }: Directive): string {
   return [asWord(name), ...args].join(' ');
 }
 
-/** In any block. */
+/** Finds directives by name in any block. */
 export function findDirectives(directives: readonly Directive[], name: string): Directive[] {
   return directives.flatMap((directive) => {
     const inside = findDirectives(directive.block ?? [], name);
@@ -90,13 +94,13 @@ export function quoted(text: string): string {
   return `"${text.replace(/["\\]/g, '\\$&')}"`;
 }
 
-/** Adds quotes only if needed. */
+/** A word, in quotes only if it needs them. */
 export function asWord(text: string): string {
   if (/^(?![#"'])[^\s{};]*[^\s{};\\]$/.test(text) && bareWord(text) === text) return text;
   return quoted(text);
 }
 
-/** Takes off quotes, and undoes escapes. */
+/** The value of a word: without quotes, and with escapes undone. */
 export function bareWord(word: string): string {
   const inner = /^(["'])(.*)\1$/s.exec(word)?.[2] ?? word;
   return inner.replace(
@@ -105,12 +109,12 @@ export function bareWord(word: string): string {
   );
 }
 
-/** Logs to standard error from the start: the user may not write the build's log. */
+/** Arguments that log to standard error from the start, because the server's user may not write the log that nginx was built with. */
 export function logArgs({ version }: Build): string[] {
   return atLeast(version, '1.19.5') ? ['-e', 'stderr'] : [];
 }
 
-/** They have a directive NAME_temp_path. */
+/** The modules of a build that have a directive NAME_temp_path. */
 export function tempModules({ answer }: Build): string[] {
   return ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].filter(
     (module) => !answer.includes(`--without-http_${module}_module`),
@@ -118,18 +122,18 @@ export function tempModules({ answer }: Build): string[] {
 }
 
 /**
- * Comments, `{`, `}`, `;`, and words, which bare may contain `${`, `}` and a no-break space. Its loops are bounded, or of single letters:
- * others need memory for each.
+ * Comments, `{`, `}`, `;`, and words. A bare word may contain `${`, `}` and a no-break space. All loops in the pattern are bounded, or
+ * repeat single letters: other loops would need memory for each letter.
  */
 const tokenPattern =
   /#[^\n]*|[{};]|"[^"\\]*(?:\\.[^"\\]*){0,4096}"|'[^'\\]*(?:\\.[^'\\]*){0,4096}'|(?:\\.|\$\{|[^ \t\r\n{};"'\\])[^ \t\r\n{;\\$]*(?:(?:\\.|\$\{|\$)[^ \t\r\n{;\\$]*){0,4096}|[^ \t\r\n]/gs;
 
-/** NGX_CONF_BUFFER. */
+/** Same limit as nginx (NGX_CONF_BUFFER). */
 const longestWord = 4096;
-/** Far more than a config has. */
+/** Far more levels than a config has. */
 const mostNested = 100;
 
-/** Braces, and beginnings of comments and texts. */
+/** Braces of Lua code, and the beginnings of its comments and texts. */
 const luaPattern = /--\[=*\[|--|\[=*\[|["'{}]/g;
 
 function endOfLua(text: string, start: number): number {
@@ -145,7 +149,7 @@ function endOfLua(text: string, start: number): number {
   return -1;
 }
 
-/** Ends a comment or text, or else the code. @param begin how it begins */
+/** Returns the end of a comment or string of Lua; the end of the text if it is not closed. @param begin the sign that begins it */
 function endOfLuaText(text: string, begin: string, start: number): number {
   const long = /\[(=*)\[$/.exec(begin)?.[1];
   if (long === undefined && begin !== '--') return endOfLuaString(text, begin, start);
@@ -162,7 +166,7 @@ function endOfLuaString(text: string, quote: string, start: number): number {
   return text.length;
 }
 
-/** Leaves includes as they are. @throws UserError with file and line for unbalanced braces or quotes */
+/** Returns the directives of a text; includes stay as they are. Throws UserError with file and line for unbalanced braces or quotes. */
 export function parseConfig({ file, text, origin }: Layer): Directive[] {
   const top: Directive[] = [];
   const open: Directive[][] = [top];
@@ -217,12 +221,12 @@ export function parseConfig({ file, text, origin }: Layer): Directive[] {
   return top;
 }
 
-/** By pattern, as first read. */
+/** The files that match an include's pattern, as first found. */
 const lists = new Map<string, readonly string[]>();
 
 /**
- * Puts includes into their places. @param folder of relative names, those in included files too @throws UserError for unreadable files and
- * circles
+ * Reads a config with its includes in their places. Throws UserError for files that cannot be read or that include themselves.
+ * @param folder the base of relative names, also in included files
  */
 export async function readNginxConfig(
   layer: Layer,
@@ -251,7 +255,7 @@ export async function readNginxConfig(
     for (const file of files) {
       const inside = await readIncluded(file, { from, name }, open);
       letters += inside.text.length;
-      // A file may be included often.
+      // A file may be included many times.
       if (letters > mostConfigBytes)
         throw new UserError(
           `${from}: the config has more than ${mostConfigBytes / 1e6} MB with its includes: take a smaller one`,
@@ -267,10 +271,10 @@ function isGlob(pattern: string): boolean {
   return /[*?[]/.test(pattern);
 }
 
-/** Links to outer folders multiply paths. */
+/** A link to a folder around it multiplies the paths. */
 const mostFound = 10_000;
 
-/** Sorted. Hidden names match only a dot in the pattern. */
+/** Returns the sorted paths that match an absolute pattern. Hidden names match only if the pattern has the dot. */
 function glob(pattern: string, by: Inclusion): string[] {
   let paths = ['/'];
   for (const segment of pattern.split('/').filter((part) => part !== '')) {
@@ -289,15 +293,16 @@ function glob(pattern: string, by: Inclusion): string[] {
   return paths.filter((file) => ifThere(() => lstatSync(file)) !== undefined).sort();
 }
 
-/** As glob(7). */
+/** Returns a pattern for names that match a part of a path's pattern, as in glob(7). */
 export function globPattern(segment: string): RegExp {
+  // The patterns between the stars.
   const parts = [''];
   for (const [sign] of segment.matchAll(/\[!?\]?[^\]]*\]|\*+|[^]/g))
     if (sign.startsWith('*')) parts.push('');
     else parts.push(parts.pop() + letterPattern(sign));
   const [first = '', ...others] = parts;
   const last = others.pop();
-  // A part's first place is as good as a later one: it does not move again (as in an atomic group).
+  // Each part matches at its first possible place and does not move again (as in an atomic group): a later place is never better.
   const inner = others.map((part, at) => `(?=(?<part${at}>.*?${part}))\\k<part${at}>`);
   const end = last === undefined ? '' : `${inner.join('')}.*${last}`;
   try {

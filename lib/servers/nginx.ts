@@ -1,4 +1,5 @@
-// nginx: the scenario's config files, then lines that depend on the machine; or a copy of a user's config, beside a running server.
+// nginx: the nginx.conf that it runs is the scenario's config files, followed by the lines that depend on the machine; or a copy of a
+// user's config, which runs beside a running server.
 import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { addressIn, UserError } from '../errors.ts';
@@ -92,12 +93,15 @@ async function compose(
     text: printConfig(config),
     tls,
     protocol: http2 ? http2Protocol : 'http/1.1',
-    // Relative paths, as of logs, are below the temporary folder.
+    // Relative paths, such as that of a log, are below the server's temporary folder.
     args: (configFile) => ['-p', place.temp, ...logArgs(build), '-c', configFile],
   };
 }
 
-/** @param listen the parameters after the address @param level of the error log; by default without requests */
+/**
+ * @param listen the parameters after the address
+ * @param level of the error log; the default logs starts, stops and crashes of workers, but no requests
+ */
 async function machineLines(
   listen: readonly string[],
   tls: boolean,
@@ -193,10 +197,10 @@ function isRelative({ args }: Directive): boolean {
 }
 
 interface NginxCopy extends ConfigCopy {
-  /** The user's file is in it, also within another config. */
+  /** The folder of the user's file, also if the file runs within another config. */
   ownFolder: string;
   listens: ReadonlyMap<Directive, Directive[]>;
-  /** Names of upstreams, in lower case. */
+  /** Names of upstream blocks, in lower case. */
   blocks: ReadonlySet<string>;
 }
 
@@ -223,7 +227,7 @@ function change(directives: readonly Directive[], parent: string, copy: NginxCop
   });
 }
 
-/** Begin at the config's folder; all others at the build's prefix. */
+/** Directives whose relative paths begin at the config's folder; those of all others begin at nginx's prefix. */
 const pathsOfConfig =
   /^(?:\w+_)?ssl_(?:certificate|certificate_key|client_certificate|trusted_certificate|crl|dhparam|password_file|session_ticket_key|stapling_file)$|^(?:auth_basic_user_file|auth_jwt_key_file|js_path|quic_host_key)$/;
 
@@ -282,7 +286,7 @@ function changeLine(directive: Directive, parent: string, copy: NginxCopy): Dire
       return [directive];
     case 'root':
     case 'alias': {
-      // Like nginx -p: relative to the config's folder, else to nginx's prefix.
+      // As with nginx -p, the path is relative to the config's folder. If the folder is not there, nginx looks in its own prefix.
       const folder = path.join(copy.ownFolder, first);
       if (!isRelative(directive) || !existsSync(folder)) return [directive];
       return instead(quoted(folder), `${folder}, beside the config`);
@@ -306,7 +310,7 @@ function changeLine(directive: Directive, parent: string, copy: NginxCopy): Dire
   return having(quoted(path.resolve(copy.folder, first)));
 }
 
-/** Makes its file's path absolute. nginx looks beside the config, then in js_path. */
+/** Returns a js_import with its file's absolute path. nginx looks beside the config, then in js_path. */
 function importBesideConfig(directive: Directive, copy: ConfigCopy): Directive {
   const { args } = directive;
   const file = path.resolve(copy.folder, bareWord(args.at(-1) ?? ''));

@@ -1,4 +1,4 @@
-// This machine's ports and addresses.
+// Ports and addresses of this machine: free ones and the processes that listen.
 import { randomInt } from 'node:crypto';
 import { readdirSync } from 'node:fs';
 import { createServer } from 'node:net';
@@ -8,7 +8,7 @@ import { linkOf, textOf } from '../files.ts';
 import { run, type Before } from '../process.ts';
 import { livingFolder, socketsOf } from '../proc-files.ts';
 
-/** The host is IPv4. */
+/** `address` is IPv4, such as 127.0.0.1. */
 export interface Address {
   address: string;
   port: number;
@@ -22,19 +22,19 @@ const octet = '(?:25[0-5]|2[0-4]\\d|1\\d\\d|[1-9]?\\d)';
 const v6 = '::1|(?:0{1,4}:){7}0{0,3}1';
 const loopback = new RegExp(`^(?:localhost|127(?:\\.${octet}){3}|${v6}|\\[(?:${v6})\\])$`, 'i');
 
-/** Knows usual notations, and asks no resolver. */
+/** Whether a host of a URL or a config is this machine. It accepts the usual notations only, and asks no resolver. */
 export function isLoopback(host: string): boolean {
   return loopback.test(host);
 }
 
-/** Higher ones are for connections. */
+/** Higher ports are those that the kernel gives to outgoing connections. */
 const ownPorts = { first: 20_000, count: 10_000 };
 export const ownPortsText = `${ownPorts.first} to ${ownPorts.first + ownPorts.count - 1}`;
 const portsTried = 100;
-/** Different for servers that start at once. */
+/** The next port to try, so that servers which start at once get different ports. */
 let nextPort = randomInt(ownPorts.count);
 
-/** @throws UserError if all tried are in use, or the error of listening */
+/** Returns a port on which nothing listens now. Throws UserError if all tried ports are in use, or the error of listening. */
 export async function freePort(address = loopbackAddress): Promise<number> {
   for (let tried = 0; tried < portsTried; tried++) {
     const port = ownPorts.first + (nextPort++ % ownPorts.count);
@@ -47,7 +47,7 @@ export async function freePort(address = loopbackAddress): Promise<number> {
   );
 }
 
-/** The error of listening there (EADDRINUSE, EACCES, …); undefined if possible. */
+/** Returns the error of listening there (EADDRINUSE, EACCES, …); undefined if a server can listen. */
 export function portProblem(at: Address): Promise<NodeJS.ErrnoException | undefined> {
   return new Promise((resolve) => {
     const server = createServer().once('error', resolve);
@@ -56,12 +56,12 @@ export function portProblem(at: Address): Promise<NodeJS.ErrnoException | undefi
 }
 
 const pollMs = 50;
-/** It may listen elsewhere first, as for an administrator. */
+/** A command may listen elsewhere first, such as for an administrator. */
 const elsewhereLimitMs = 5000;
 
 /**
- * Another process may have answered. @throws UserError if others on the network reach it, it listens elsewhere, or its port is another's;
- * the signal's reason
+ * Waits until a server listens at its address itself, since another process may have answered.
+ * @throws UserError if others on the network can reach it, it listens elsewhere, or another process has its port; the signal's reason
  */
 export async function untilItListens(
   listening: () => Listening[],
@@ -91,7 +91,7 @@ const caddyAdminPort = 2019;
 
 function elsewhere(sockets: readonly Listening[], at: Address, who: string): string {
   const places = [...new Set(sockets.map(hostAndPort))].join(' and ');
-  // Caddy may listen for its administrator first.
+  // Caddy may listen for its administrator before it listens for its sites.
   const { port } = sockets.find((socket) => socket.port !== caddyAdminPort) ?? { port: 'PORT' };
   const remedy = sockets.some((socket) => socket.port === at.port)
     ? 'write 127.0.0.1 where its address belongs'
@@ -109,7 +109,7 @@ function noPort(pid: number, at: Address, who: string, limitMs: number): string 
   return `${who} does not listen on ${hostAndPort(at)} within ${limitMs / 1000} s, where somebody else answers: end that, or see why it waits; a container or a service is compared by its address`;
 }
 
-/** Looks in its own network namespace. */
+/** Whether a process listens at an address, in its own network namespace. */
 export function listensOn(pid: number, at: Address): boolean {
   return listeningOf([pid]).some((socket) => isAt(socket, at));
 }
@@ -123,7 +123,7 @@ interface Listening extends Address {
   uid: number;
 }
 
-/** They share a network namespace. @param user without other processes */
+/** Returns the TCP sockets on which processes of one network namespace listen. @param user a user who has no other processes */
 export function listeningOf(pids: readonly (number | string)[], user?: number): Listening[] {
   if (pids.length === 0) return [];
   const sockets = listeningSockets(livingFolder(String(pids[0])));
@@ -133,7 +133,7 @@ export function listeningOf(pids: readonly (number | string)[], user?: number): 
   return sockets.filter(({ inode }) => inodes.has(inode));
 }
 
-/** @throws UserError if others on the network reach it, except at the server's own address */
+/** Throws UserError if others on the network can reach a socket, except at the server's own address. */
 export function requireLoopback(sockets: readonly Listening[], at: Address, who: string): void {
   const open = sockets.find(
     ({ address }) => address !== at.address && !/^127\.|^::1$/.test(address),
@@ -148,7 +148,7 @@ function hostAndPort({ address, port }: Address): string {
   return `${address.includes(':') ? `[${address}]` : address}:${port}`;
 }
 
-/** @param folder /proc, or a process's in it */
+/** Returns all listening TCP sockets of a network namespace. @param folder /proc, or a process's folder in it */
 export function listeningSockets(folder: string): Listening[] {
   const listening = '0A';
   return ['tcp', 'tcp6']
@@ -165,7 +165,8 @@ export function listeningSockets(folder: string): Listening[] {
 }
 
 /**
- * Whether processes of one network namespace opened connections, as to a database, but not over unix sockets to each other; also if unseen.
+ * Whether processes of one network namespace have connections that they opened, such as to a database; true also if that cannot be seen.
+ * Connections to each other over unix sockets do not count.
  */
 export async function connectsOut(pids: readonly (number | string)[]): Promise<boolean> {
   const inodes = new Set(pids.flatMap((pid) => socketsOf(pid)));
@@ -189,23 +190,26 @@ export async function connectsOut(pids: readonly (number | string)[]): Promise<b
   return unix.some((inode) => !inodes.has(peers.get(inode) ?? ''));
 }
 
-/** Peers of unix sockets by inode, from ss(8). @param folder of a process, whose network it is */
+/**
+ * Returns the peers of unix sockets by inode, as ss(8) prints them; none without ss.
+ * @param folder a process's folder in /proc, whose network namespace is meant
+ */
 async function unixPeers(folder: string): Promise<ReadonlyMap<string, string>> {
   const network = `${folder}/ns/net`;
   const isHere = linkOf(network) === linkOf('/proc/self/ns/net');
   const before: Before[] = isHere ? [] : [['nsenter', `--net=${network}`, '--']];
   const limit = { seconds: 5, message: 'ss takes too long' };
   const printed = await run({ command: 'ss', args: ['-xH'], before, limit }).catch(() => undefined);
-  // Type, state, two queues, path and inode of both ends.
+  // ss prints type, state, two queues, then path and inode of both ends.
   const lines = [...(printed?.stdout ?? '').matchAll(/ (\d+) +\S+ (\d+) *$/gm)];
   return new Map(lines.map(([, inode = '', peer = '']) => [inode, peer]));
 }
 
-/** 32-bit words in the kernel's byte order. */
+/** The kernel writes an address as 32-bit words in its own byte order. */
 function addressText(hex: string): string {
   const bytes = Buffer.from(hex, 'hex').swap32();
   const text = bytes.toString('hex');
-  // IPv4 in IPv6.
+  // An IPv4 address may be mapped into IPv6.
   if (/^(?:0{20}ffff)?.{8}$/.test(text)) return bytes.subarray(-4).join('.');
   return new URL(`http://[${text.match(/.{4}/g)?.join(':')}]`).hostname.slice(1, -1);
 }

@@ -1,4 +1,5 @@
-// Prepares servers to start: writes and checks configs; a user's command runs without a shell, as the current user.
+// Prepares servers to start. For nginx, h2o or nghttpd it writes the config, and has the server check it. A user's command runs without a
+// shell, as the current user.
 import { readFile, realpath, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { UserError } from '../errors.ts';
@@ -52,13 +53,16 @@ export const serverKinds: Record<ServerName, ServerKind> = {
 const handedDown =
   /^(?:PATH|TZ|LANG|LANGUAGE|LC_\w+|LD_\w+|MALLOC_\w+|GLIBC_TUNABLES|H2O_\w+|OPENSSL_\w+|SSL_CERT_\w+)$/;
 
-/** A server's words on its user's limit of processes and threads. */
+/** A server's message when its user has reached the limit of processes and threads. */
 const lacksProcesses = /(?:fork|thread).*Resource temporarily unavailable/;
 
 const readyLimitMs = 10_000;
 const checkSeconds = 30;
 
-/** Runs it as the scratch folder's user. @throws UserError with the server's words, file and line, or the signal's reason */
+/**
+ * Prepares a server to start, as the scratch folder's user.
+ * @throws UserError with the server's message, file and line if its config cannot be used; the signal's reason
+ */
 export async function prepareConfigured(
   spec: ConfiguredServer,
   at: Address,
@@ -81,13 +85,13 @@ export async function prepareConfigured(
   const { user } = scratch;
   const { text, ...config } = await configFor(spec, at, options, build, fileLimit, user, scratch);
   await requireRunnable(command, user);
-  // It may be secret.
+  // A user's own config may be secret.
   await writeFile(configFile, text, isOwn ? { mode: 0o600 } : {});
   const child = {
     command,
     args: config.args(scratch.keep(configFile, text)),
     user,
-    // Other processes of its user could read tokens.
+    // Other processes of the server's user could read all variables, such as tokens.
     env: user && variablesHandedDown(),
     cwd: config.workingFolder ?? (user === undefined ? folder : scratch.temp),
   };
@@ -115,7 +119,7 @@ export async function prepareConfigured(
   }
   const { tls, protocol, hosts, hangsUp, workers, redirections, upstreams, runsCode } = config;
   let check: Prepared['check'] = {};
-  // It may change, as by a date.
+  // The length of a user's own page may change, for example with a date in it.
   if (isOwn) check = { anyLength: true, hosts, hangsUp, user: user?.name };
   return {
     about: { name, version: build.version, workers, redirections, upstreams, runsCode },
@@ -144,7 +148,7 @@ function variablesHandedDown(): NodeJS.ProcessEnv {
   return Object.fromEntries(variables.filter(([name]) => handedDown.test(name)));
 }
 
-/** Ends what code in the config left running. */
+/** Has the server check its config, and ends processes that code in the config left running. */
 function runCheck(scratch: Scratch, check: ProcessOptions): Promise<Finished> {
   const endLeft = () => {
     for (const pid of scratch.processes(true)) sendIfThere(Number(pid), 'SIGKILL');
@@ -152,7 +156,7 @@ function runCheck(scratch: Scratch, check: ProcessOptions): Promise<Finished> {
   return run({ ...check, ended: endLeft });
 }
 
-/** About its config. */
+/** Returns the line in which the server complains about its config; undefined if there is none. */
 function complaintIn(
   { code, stdout, stderr }: Finished,
   { complaint }: ServerKind,
@@ -160,7 +164,7 @@ function complaintIn(
 ): string | undefined {
   if (code === 0) return undefined;
   const errors = scratch.withOwnPaths(stderr);
-  // An older nginx first tries its build's log, which it may not write.
+  // An older nginx first tries to open the log that it was built with, which it may not write.
   const isAboutConfig = (line: string) =>
     complaint.test(line) && !line.includes('could not open error log file');
   return errors.split('\n').find(isAboutConfig) ?? lastLine(errors + stdout);
@@ -209,13 +213,13 @@ async function configFor(
   return kind.adopt(config[0] as string, adoptPlace, build);
 }
 
-/** Some compile, or read all files. */
+/** Some commands compile, or read all their files, before they answer. */
 const commandReadyLimitMs = 60_000;
 
-/** A daemon's children: on other cores, and they stay. */
+/** A container's processes are children of a daemon: they have other cores, and stay when this program ends. */
 const containerPrograms = /^(?:docker|nerdctl|podman)$/;
 
-/** @throws UserError without such a program, or if it only asks for a container */
+/** Prepares a command to start in its folder. Throws UserError if there is no such program, or if it only asks for a container. */
 export async function prepareCommand(
   spec: CommandServer,
   at: Address,

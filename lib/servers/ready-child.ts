@@ -1,8 +1,9 @@
-// waitUntilReadyInside starts this process, which prints the answer.
+// The process that waitUntilReadyInside starts. It prints the answer.
 import { UserError } from '../errors.ts';
 import { notReady, waitUntilReady } from './ready.ts';
 import type { ReadyCheck } from './server.ts';
 
+/** waitUntilReadyInside puts its definition in front of this script. */
 declare const readyCheck: ReadyCheck;
 
 try {

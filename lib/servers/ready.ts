@@ -13,11 +13,11 @@ import { requireQuic } from './quic.ts';
 import type { Answer, ReadyCheck, RunningServer, ServerSide } from './server.ts';
 import { readIfThere } from '../files.ts';
 
-/** What fails later was not refused. */
+/** A request that fails later than this was not refused. */
 const silentMs = 1000;
-/** No connection came up. */
+/** Codes of errors after which there was no connection. */
 const unreached = /^E(?:CONNREFUSED|TIMEDOUT|HOSTUNREACH|NETUNREACH|NOTFOUND|AI_\w+)$/;
-/** Node's and ours. */
+/** Node's words for how a connection ended, and bakeoff's. */
 const endings: readonly [RegExp, string][] = [
   [/^aborted$/, 'its answer breaks off'],
   [/^socket hang up$/, 'it ends the connection without an answer'],
@@ -25,8 +25,8 @@ const endings: readonly [RegExp, string][] = [
 ];
 
 /**
- * Waits for the right status, length if known, and protocol. Retries refused and broken connections. @throws UserError after `limitMs`, at
- * once for a wrong answer; the signal's reason
+ * Returns the answer once the page has the expected status, length (if known) and protocol. Retries refused and broken connections.
+ * @throws UserError after `limitMs`, and at once for a wrong answer or protocol; the signal's reason
  */
 export async function waitUntilReady(
   check: ReadyCheck,
@@ -42,19 +42,19 @@ export async function waitUntilReady(
     throw new UserError(`${url} ${problem}${hint}`);
   };
   const within = `within ${limitMs / 1000} s`;
-  // AbortSignal.timeout's timer lets Node end.
+  // Not AbortSignal.timeout: its timer does not keep Node running.
   const late = new AbortController();
   const timer = setTimeout(() => late.abort(), limitMs);
   const until = AbortSignal.any([signal, late.signal]);
   const beganMs = performance.now();
   try {
-    // If a server does not answer in time, no name helps.
+    // If a server accepts no connection, or does not answer in time, another host name does not help: such errors come without the hint.
     for (let last = '', hint = ''; ; await delay(retryAfter(performance.now() - beganMs))) {
       const askedAtMs = performance.now();
       try {
         const answer = await onConnection(check, until, (ask) => ask(first));
         requireRight(answer, url, check, first);
-        // Node has no HTTP/3.
+        // Node has no HTTP/3: the page is requested over HTTP/1.1, and QUIC is checked separately.
         if (protocol === 'h3') await requireQuic(origin, until);
         if (!allPages || !isMix(page)) return answer;
         return { ...answer, ...(await askPages(check, page.requests, signal)) };
@@ -99,11 +99,11 @@ function requireRight(
 ): void {
   const { page, anyLength, user } = check;
   const { docroot, host, bodyBytes, status: expected = 200 } = page;
-  // Requests with statuses of their own are judged together.
+  // Requests with an expected status of their own are checked together in askPages.
   if (request.status !== undefined) return;
   const asked = host === undefined ? url : `${url} (host ${host})`;
   if (status === expected) {
-    // Several pages have a mean.
+    // If there are several pages, `bodyBytes` is their mean length.
     if (anyLength || isMix(page) || (bodyBytes ?? bytes) === bytes) return;
     throw new UserError(
       `${asked} answers with ${bytes} bytes instead of ${bodyBytes}: it is not the page that is to be measured`,
@@ -129,7 +129,7 @@ function requireRight(
   );
 }
 
-/** The default host may only turn requests away. */
+/** Says how to ask for one of the server's names, since its default host may only turn requests away. */
 function withName({ origin, page, hosts = [] }: ReadyCheck): string {
   const name = hosts
     .map((host) => /^([\w-]+(?:\.[\w-]+)+)(?::\d+)?$/.exec(host)?.[1])
@@ -139,9 +139,9 @@ function withName({ origin, page, hosts = [] }: ReadyCheck): string {
     : ` (it serves ${name}: --url ${origin.split(':')[0]}://${name}${shownUrl(pathOfPage(page))}; in a scenario page.host)`;
 }
 
-/** They match code and message. After a colon comes Node's message. */
+/** Patterns for an error's code and message, with bakeoff's words. If the words end with a colon, Node's message follows. */
 const wrongProtocols: readonly [RegExp, string?][] = [
-  // Caddy's answer until it has made its certificate.
+  // Caddy answers like this until it has made its certificate, which takes seconds on a busy machine.
   [/tlsv1 alert internal error/],
   [
     /^\S*NO_APPLICATION_PROTOCOL/,
@@ -155,7 +155,7 @@ const wrongProtocols: readonly [RegExp, string?][] = [
   [/^ERR_HTTP2_ERROR/, 'does not speak HTTP/2'],
 ];
 
-/** undefined while a server is starting. */
+/** Returns undefined for the errors of a server that is still starting. */
 function wrongProtocol(code: string, message: string, protocol: Protocol): string | undefined {
   const reason = wrongProtocols.find(([sign]) => sign.test(`${code} ${message}`))?.[1];
   if (reason?.endsWith(':'))
@@ -163,12 +163,12 @@ function wrongProtocol(code: string, message: string, protocol: Protocol): strin
   return reason?.endsWith('HTTP/2') && protocol === 'h2c' ? `${reason} without TLS (h2c)` : reason;
 }
 
-/** A process that prints waitUntilReady's UserError exits with it. */
+/** The exit code of a process that prints a UserError of waitUntilReady. */
 export const notReady = 3;
 
 let childScript: Promise<string> | undefined;
 
-/** Starts a process in the enclosure. @param enter as in ServerSide; absent: on loopback */
+/** Calls waitUntilReady in a process of its own inside an enclosure. @param enter as in ServerSide; absent: on loopback */
 export async function waitUntilReadyInside(
   enter: ServerSide['enter'] | undefined,
   check: ReadyCheck,
@@ -192,7 +192,7 @@ export async function waitUntilReadyInside(
   );
 }
 
-/** Asks for all of several pages. @param enter as above */
+/** Returns a running server's answer. If the load has several pages, it asks for all of them. @param enter as in waitUntilReadyInside */
 export async function answerOfAll(
   { origin, answer }: RunningServer,
   check: Omit<ReadyCheck, 'origin' | 'allPages'>,
@@ -206,8 +206,9 @@ export async function answerOfAll(
 const lookMs = 1;
 
 /**
- * When a process became its command (performance.now()), between two looks a millisecond or more apart; undefined if it ended. @param
- * commandWords number of words
+ * Returns when a process became its command (performance.now()): the middle between two looks, a millisecond apart or more on a busy
+ * machine. Returns undefined if it ended before.
+ * @param commandWords the number of words of the command with its arguments
  */
 export async function commandBegan(
   { pid, line, hasExited }: Pick<Child, 'pid' | 'line' | 'hasExited'>,
@@ -218,7 +219,7 @@ export async function commandBegan(
   while (!hasExited()) {
     const now = readIfThere(`${proc}/${pid}/cmdline`, 'utf8');
     const nowMs = performance.now();
-    // Empty within exec.
+    // The command line is empty during exec.
     if (now && !isBefore(now.split('\0').slice(0, -1), line, commandWords))
       return (beforeMs + nowMs) / 2;
     beforeMs = nowMs;
@@ -227,7 +228,10 @@ export async function commandBegan(
   return undefined;
 }
 
-/** A program which becomes the command: the last of all words, and more. */
+/**
+ * Whether a command line is still that of a program in front of the command: it has more words than the command, and they are the last of
+ * all words.
+ */
 function isBefore(now: readonly string[], all: readonly string[], commandWords: number): boolean {
   const last = all.slice(-now.length);
   return now.length > commandWords && now.every((word, index) => word === last[index]);
@@ -235,7 +239,9 @@ function isBefore(now: readonly string[], all: readonly string[], commandWords: 
 
 const longestRetryMs = 20;
 
-/** A hundredth of the time so far, which is then as exact. */
+/**
+ * How long to wait before a starting server is asked again: a hundredth of the time so far, so that the startup time is accurate to 1 %.
+ */
 export function retryAfter(elapsedMs: number): number {
   return Math.min(longestRetryMs, Math.max(1, elapsedMs / 100));
 }

@@ -1,4 +1,4 @@
-// A server's user, and its limit of open files.
+// The user that a server runs as, and its limit of open files.
 import { randomInt } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { UserError } from '../errors.ts';
@@ -7,26 +7,29 @@ import { mostProcessesOfGroups } from '../machine/usage.ts';
 import { processIds, userOf } from '../proc-files.ts';
 import { lastLine, run, type Before, type RunAs } from '../process.ts';
 
-/** Unused by others (systemd, Users, Groups, UIDs and GIDs), and a container's. */
+/**
+ * User ids that nothing else uses (see "Users, Groups, UIDs and GIDs" of systemd). The second range is for containers, which may have no
+ * higher ids.
+ */
 const freeIds = [
   { first: 0x7000_0000, count: 0x0800_0000 },
   { first: 61_184, count: 4336 },
 ];
 
-/** A user for one server, if root starts it: nothing else is this user's. */
+/** Returns a user for one server: no file and no other process belongs to this user. Returns undefined if bakeoff does not run as root. */
 export function unprivilegedUser(): RunAs | undefined {
   if (process.geteuid?.() !== 0) return undefined;
   const range = freeIds.find(isMapped) ?? (freeIds[0] as (typeof freeIds)[number]);
   const taken = idsInUse();
   for (;;) {
-    // The next one ends its processes (scope.ts).
+    // The next id belongs to the process that ends the server's processes (scope.ts).
     const id = range.first + 2 * randomInt(range.count / 2);
     if (!taken.has(id) && !taken.has(id + 1))
       return { name: 'an unprivileged user', uid: id, gid: id };
   }
 }
 
-/** Looks at this process's user namespace. */
+/** Whether this process's user namespace has these ids. */
 function isMapped({ first, count }: (typeof freeIds)[number]): boolean {
   const holds = (line: string) => {
     const [begin = NaN, , size = 0] = line.trim().split(/\s+/).map(Number);
@@ -42,7 +45,7 @@ function idsInUse(): Set<number> {
 
 const runnable = new Set<string>();
 
-/** @throws UserError if root cannot become this user, or that cannot run the binary */
+/** Throws UserError if root cannot become this user, or the user cannot run the binary. */
 export async function requireRunnable(binary: string, user: RunAs | undefined): Promise<void> {
   // All users that own nothing may do the same.
   if (user === undefined || runnable.has(binary)) return;
@@ -59,24 +62,28 @@ export async function requireRunnable(binary: string, user: RunAs | undefined): 
 /** Listening socket, epoll, logs, channels, pages. */
 const otherFiles = 256;
 
-/** That child processes inherit. */
+/** The hard limit of open files, which child processes inherit. */
 export function hardFilesLimit(): number {
-  // The kernel's limit holds where there is none.
+  // If there is no hard limit, the kernel's own limit applies.
   return Math.min(hardLimit('open files'), Number(readFileSync('/proc/sys/fs/nr_open', 'utf8')));
 }
 
-/** More than a server has, too few to exhaust the machine. */
+/** Limit of processes and threads for a server's user: far more than a server has, and too few to exhaust the machine. */
 const mostProcesses = 4096;
 
-/** Several servers may be at their limit, and what ends them needs processes too. */
+/**
+ * The share of the control groups' processes that one server may have: several servers may be at their limit, and the processes that end
+ * them need some too.
+ */
 const partOfGroups = 1 / 8;
 
+/** The limit of processes for a server's user. */
 export function processesLimit(): number {
   const ofGroups = Math.floor(mostProcessesOfGroups() * partOfGroups);
   return Math.min(hardLimit('processes'), mostProcesses, ofGroups);
 }
 
-/** Out of memory, the kernel kills this process and its children first, which they cannot change. */
+/** If memory runs out before bakeoff reacts, the kernel kills this process and its children first. They cannot change that. */
 const firstToGo: Before = [
   'sh',
   '-c',
@@ -84,7 +91,10 @@ const firstToGo: Before = [
   'sh',
 ];
 
-/** Before a server's command. Root's limits may be higher than its children may set. @param user if root starts it */
+/**
+ * Command prefix that sets a server's limits. Root's limits may be higher than its children may set them. @param user the server's user, if
+ * root starts it
+ */
 export function limiting(fileLimit: number, user: RunAs | undefined): Before[] {
   const files = `--nofile=${fileLimit}:${fileLimit}`;
   if (user === undefined) return [['prlimit', files, '--']];
@@ -92,7 +102,7 @@ export function limiting(fileLimit: number, user: RunAs | undefined): Before[] {
   return [firstToGo, ['prlimit', files, processes, '--']];
 }
 
-/** Or Infinity. @param what as /proc names it */
+/** Returns a hard limit of this process, or Infinity if it is unlimited. @param what its name in /proc/self/limits */
 function hardLimit(what: string): number {
   const limits = readFileSync('/proc/self/limits', 'utf8');
   const limit = new RegExp(`^Max ${what}\\s+\\S+\\s+(\\S+)`, 'm').exec(limits)?.[1];
@@ -104,8 +114,11 @@ export function filesNeeded(asked: number | undefined, connections: number): num
 }
 
 /**
- * @param asked ServerSpec.fileLimit, maybe too low on purpose; absent: the hard limit @param connections may all go to one worker @param
- * host as in requireFiles @throws UserError
+ * Returns the limit of open files for a server.
+ * @param asked ServerSpec.fileLimit, which may be too low for the load on purpose; absent: the hard limit
+ * @param connections of the load, which may all go to one worker
+ * @param host as in requireFiles
+ * @throws UserError if the hard limit is too low
  */
 export function fileLimitFor(
   name: string,
@@ -125,8 +138,9 @@ export function fileLimitFor(
 }
 
 /**
- * @param why begins the message: "h2o needs 5256 open files for 5000 connections" @param host of the limit; absent: this machine @throws
- * UserError
+ * Throws UserError if more files are needed than the limit.
+ * @param why begins the message: "h2o needs 5256 open files for 5000 connections"
+ * @param host of the limit, as the user named it; absent: this machine
  */
 export function requireFiles(needed: number, hardLimit: number, why: string, host?: string): void {
   if (needed <= hardLimit) return;

@@ -1,5 +1,6 @@
-// A server's processes, and their end. Code in a config may leave its parent, group and session: a cgroup still has it. Without one, root's
-// servers are found by their user, which no other process has, others by session, descent and a variable of their environment.
+// All processes of one server, and how they end. Code in a config may leave its parent, its process group and its session, but it cannot
+// leave its cgroup. Without a cgroup, root's servers are found by their user, which no other process has. Servers of other users are found
+// by session, descent and a variable of their environment.
 import { randomUUID } from 'node:crypto';
 import { existsSync, lstatSync, mkdirSync, readlinkSync, rmdirSync } from 'node:fs';
 import path from 'node:path';
@@ -23,14 +24,16 @@ import { processTree, statFields } from './usage.ts';
 
 export type Scope = Awaited<ReturnType<typeof openScope>>;
 
-/** Removing millions of files takes longer, and goes on by itself. */
+/** Removing millions of files takes longer; then it continues in the background. */
 const endMs = 15_000;
-/** A process that hangs in the kernel never ends. */
+/** The time limit for ending leftovers of a killed bakeoff: a process that hangs in the kernel never ends. */
 const leftMs = 5000;
 
 /**
- * Ends its processes and removes the folder at `end`, or within 5 s if this process is killed.
- * @param folder of this process's user; only `temp` in it may be the server's @param user as which nothing else runs; absent: the current one
+ * Makes a scope for the processes of a server. When `end` is called, or within 5 s if this process is killed, the processes are ended and
+ * the folder is removed.
+ * @param folder a folder of this process's user, in which only `temp` may belong to the server's user
+ * @param user the server's user, as which nothing else runs; absent: the current user
  */
 export async function openScope(folder: string, user?: RunAs) {
   const cgroup = await makeCgroup(path.basename(folder));
@@ -38,10 +41,10 @@ export async function openScope(folder: string, user?: RunAs) {
   const isMarked = cgroup === undefined && user === undefined;
   const guard = await startEnding({ cgroup, user, mark, folder });
   let leader: number | undefined;
-  /** Processes found by descent, and their begin. */
+  /** The start times of the processes that were found by descent, by id. */
   const seen = new Map<string, string>();
 
-  /** The leader's session, processes with the mark, and their descendants. They stay members. */
+  /** Finds the leader's session, processes with the mark, and the descendants of both. A process that was found once stays a member. */
   function byDescent(thorough: boolean): string[] {
     const isOwn = (pid: string) =>
       (seen.has(pid) && seen.get(pid) === startOf(pid)) ||
@@ -57,7 +60,10 @@ export async function openScope(folder: string, user?: RunAs) {
     return running;
   }
 
-  /** Ids that run. @param thorough also those that only their environment shows, which takes longer */
+  /**
+   * Returns the ids of running processes.
+   * @param thorough also finds processes that only their environment identifies, which takes longer
+   */
   function processes(thorough = false): string[] {
     if (cgroup !== undefined) return textOf(path.join(cgroup, 'cgroup.procs')).match(/\d+/g) ?? [];
     return user === undefined ? byDescent(thorough) : processesOf(user);
@@ -75,48 +81,52 @@ export async function openScope(folder: string, user?: RunAs) {
   if (user !== undefined) enter.push(...leavingKeys());
   let ending: Promise<void> | undefined;
   return {
-    /** Before a command. */
+    /** The prefix of a server's commands. */
     enter,
     processes,
-    /** Ended processes too; undefined without a control group that counts. */
+    /**
+     * CPU seconds of all processes that have run in the scope, including ended ones; undefined without a control group that counts them.
+     */
     cpuSeconds: () => (cgroup === undefined ? undefined : cpuSecondsOf(cgroup)),
-    /** The server's first process, which leads a session. */
+    /** Sets the server's first process, which leads a session. */
     led(pid: number): void {
       leader = pid;
     },
-    /** Kills all, and removes the folder. Never throws; may be called again. */
+    /** Kills all that runs, and removes the folder. Never throws; may be called again. */
     end: () => (ending ??= end()),
   };
 }
 
-/** Numbers of keyctl(2) and setresuid(2), by Node's architectures. */
+/** The numbers of the system calls keyctl(2) and setresuid(2), by Node's names of architectures. */
 const systemCalls = new Map([
   ['x64', { keyctl: 250, setresuid: 117 }],
   ['arm64', { keyctl: 219, setresuid: 147 }],
 ]);
 
 /**
- * A new session keyring (KEYCTL_JOIN_SESSION_KEYRING): root's, with its keys, would go to any child. Only Perl is everywhere; without it
- * the keyring stays.
+ * Begins a new session keyring (KEYCTL_JOIN_SESSION_KEYRING) before a command: otherwise children of any user would get root's keyring,
+ * with root's keys. Of the programs that are installed everywhere, only Perl can make this call; without Perl the keyring stays.
  */
 function leavingKeys(): Before[] {
   const number = systemCalls.get(process.arch)?.keyctl;
   const perl = helperIfThere('perl');
   if (number === undefined || perl === undefined) return [];
-  // Perl complains of missing locales.
+  // Perl warns about a locale that is not installed.
   const script = `PERL_BADLANG=0 exec "$0" -e 'delete $ENV{PERL_BADLANG}; syscall(${number}, 1, 0); exec { $ARGV[0] } @ARGV; die "$ARGV[0]: $!\n"' -- "$@"`;
   return [['sh', '-c', script, perl]];
 }
 
 /**
- * Kills all of the user "$uid" at once, however fast they fork. A process of that user could be killed first: with it as the effective user
- * alone, and else the next, which no process has (unprivilegedUser), it may signal them, and not they it. Without Perl, one of the user has to do.
+ * Shell words that kill all processes of the user "$uid" at once, however fast they fork. A process of that user could be killed before it
+ * does this. So this process has that user as its effective user only, and otherwise the next user, which no other process has (see
+ * unprivilegedUser): it may signal them, but they may not signal it. Only Perl can make this call; without Perl, a process of that user
+ * kills them.
  */
 function killingAll(): string {
   const asUser = `as_user 1 "$@" sh -c 'kill -KILL -1'`;
   const number = systemCalls.get(process.arch)?.setresuid;
   if (number === undefined) return asUser;
-  // Never as one who may signal process 1.
+  // The process must never be one that may signal others, such as process 1.
   const script = `my $uid = 0 + $ARGV[0]; my $next = $uid + 1; syscall(${number}, $next, $uid, $next);
     $< == $next && $> == $uid && !kill(0, 1) or exit 1; kill "KILL", -1`;
   return `if command -v perl; then timeout -s KILL 1 perl -e '${script}' "$uid"; else ${asUser}; fi`;
@@ -128,21 +138,22 @@ function processesOf({ uid }: RunAs): string[] {
   return processIds('/proc').filter((pid) => userOf(pid) === uid && runningFields(pid));
 }
 
-/** Ended ones may stay in the table; one whose first thread has ended may run on. */
+/** An ended process may stay in the process table for a while. A process whose first thread has ended may run on. */
 function runningFields(pid: string): string[] | undefined {
   const fields = statFields(`/proc/${pid}`);
   const hasEnded = fields !== undefined && /^[ZX]$/.test(fields[0] as string);
   return hasEnded && namesIn(`/proc/${pid}/task`).length < 2 ? undefined : fields;
 }
 
-/** Ticks since the boot: with its id, which is used again, they name a process. */
+/** The start time in clock ticks since boot. The kernel uses ids again, so only id and start time together identify a process. */
 function startOf(pid: string): string | undefined {
   return runningFields(pid)?.[19];
 }
 
 /**
- * Kills what is left and removes the folder, at a line of ids, or at the input's end, 5 s later for a killed bakeoff's servers. Its words:
- * cgroup, mark, folder, and the server's user with the command that becomes it, or nothing.
+ * Kills the processes that are left and removes the folder. It starts when its input has a line with ids, or 5 s after its input ends: so
+ * long the servers of a killed bakeoff may end by themselves.
+ * Its arguments are cgroup, mark, folder, and the server's user with the command that becomes this user, or nothing.
  */
 const endScript = (folders: readonly string[]) => `
   cgroup=$1 mark=$2 folder=$3 uid=\${4:-0}
@@ -238,12 +249,16 @@ async function startEnding({ cgroup = '', user, mark, folder }: Ending) {
     cwd: '/',
     env: { PATH: systemPath },
     stdio: ['pipe', 'ignore', 'ignore'],
+    // endScript traps TERM.
     orphanedBy: 'TERM',
     isSpared: true,
   });
 }
 
-/** Ends a killed bakeoff's server: processes, cgroup and folder, with the server's `temp`. Returns after 5 s at most, and goes on. */
+/**
+ * Ends a server's leftovers after bakeoff was killed: processes, cgroup and folder. The owner of `temp` in the folder is the server's user.
+ * Returns after 5 s at the latest, and continues in the background.
+ */
 export async function endLeft(folder: string): Promise<void> {
   const place = await cgroupPlace();
   const cgroup = place && path.join(place, path.basename(folder));
@@ -252,6 +267,7 @@ export async function endLeft(folder: string): Promise<void> {
   const ending = await startEnding({
     cgroup: cgroup !== undefined && existsSync(cgroup) ? cgroup : undefined,
     user: isOthers ? { name: '', uid: temp.uid, gid: temp.gid } : undefined,
+    // No process has this mark.
     mark: randomUUID(),
     folder,
   });
@@ -262,7 +278,7 @@ export async function endLeft(folder: string): Promise<void> {
 
 let place: Promise<string | undefined> | undefined;
 
-/** This process's, if it may make others in it: version 2, or version 1's freezer. */
+/** Returns the cgroup of this process, if it may make others in it: that of version 2, or that of version 1's freezer. */
 function cgroupPlace(): Promise<string | undefined> {
   return (place ??= findPlace());
 }
@@ -282,12 +298,12 @@ async function findPlace(): Promise<string | undefined> {
   return undefined;
 }
 
-/** Containers with their own may share folders and cgroups. */
+/** The number of the PID namespace. It is in names, because containers with their own namespace may share folders and cgroups. */
 export function pidNamespace(): string {
   return /\d+/.exec(readlinkSync('/proc/self/ns/pid'))?.[0] ?? '';
 }
 
-/** Empty ones below `cgroup`, of a killed bakeoff. */
+/** Removes the empty cgroups below `cgroup` that a killed bakeoff left behind. */
 export function removeLeftCgroups(cgroup: string): void {
   const named = new RegExp(`^bakeoff-(?:server|probe)-${pidNamespace()}-(\\d+)-`);
   for (const name of namesIn(cgroup)) {
@@ -305,7 +321,7 @@ function ownCgroups(): string[] {
   const lines = textOf('/proc/self/cgroup').split('\n');
   const cgroups: string[] = [];
   for (const mount of textOf('/proc/self/mountinfo').split('\n')) {
-    // Root of the mount, place; after a dash type, source, options.
+    // The mount's root and place, and after a dash its type, source and options.
     const [, root = '', at = '', kind, options = ''] =
       /^\d+ \d+ \S+ (\S+) (\S+) .* - (cgroup2?) \S+ (\S+)$/.exec(mount) ?? [];
     const isFreezer = options.split(',').includes('freezer');
@@ -316,7 +332,7 @@ function ownCgroups(): string[] {
     const below = ownPath === undefined ? '..' : path.relative(root, ownPath);
     if (!below.startsWith('..')) cgroups.push(path.join(at, below));
   }
-  // Version 2 kills all at once.
+  // Version 2 comes first: it can kill all processes of a cgroup at once.
   return cgroups.sort((a, b) => Number(isVersion2(b)) - Number(isVersion2(a)));
 }
 

@@ -1,3 +1,4 @@
+// Temporary folders of servers.
 import {
   chmodSync,
   chownSync,
@@ -19,14 +20,20 @@ import type { RunAs } from '../process.ts';
 import { filesLeftBy, openFolders, watchBounds } from './bounds.ts';
 import { endLeft, openScope, pidNamespace } from './scope.ts';
 
-/** Folders of killed processes. What hangs in the kernel is waited for once. */
+/**
+ * Folders of killed processes that are being removed. A process that cannot be ended, because it hangs in the kernel, is waited for only
+ * once.
+ */
 const ending = new Map<string, Promise<void>>();
 
-/** /tmp if the server's user cannot enter root's (pam_tmpdir), or another user could replace a folder there. */
+/**
+ * The folder for temporary files. It is /tmp if the server's user cannot enter root's own (pam_tmpdir), or if another user could replace a
+ * folder there.
+ */
 export const usualPlace = (): string =>
   process.geteuid?.() === 0 && !servesAll(tmpdir()) ? '/tmp' : tmpdir();
 
-/** Closed to others. Removes those of killed processes. */
+/** Makes a folder closed to other users, and removes those of killed processes. */
 export async function temporaryFolder(
   prefix = 'bakeoff-server-',
   place = usualPlace(),
@@ -42,7 +49,7 @@ export async function temporaryFolder(
   return mkdtemp(path.join(place, `${names}${process.pid}-`));
 }
 
-/** No link, and not another user's. */
+/** Whether it is a folder of this user, and neither a link nor another user's. */
 function isOwnFolder(folder: string): boolean {
   const stats = ifThere(() => lstatSync(folder));
   return stats?.isDirectory() === true && stats.uid === process.geteuid?.();
@@ -51,8 +58,10 @@ function isOwnFolder(folder: string): boolean {
 export type Scratch = Awaited<ReturnType<typeof makeScratch>>;
 
 /**
- * Makes the scope of its processes, too: the run's folder may be closed to them. @param user as which nothing else runs, with bounds;
- * absent: the current one @param place see temporaryFolder
+ * Makes a server's folder and the scope of its processes. It is outside of the run's folder, which may be closed to the server's user.
+ * @param user the server's user, as which nothing else runs, and which is watched by watchBounds; absent: the current user
+ * @param name the server's name, for messages
+ * @param place see temporaryFolder
  */
 export async function makeScratch(user?: RunAs, name = '', place?: string) {
   const folder = realpathSync(await temporaryFolder(undefined, place));
@@ -78,9 +87,9 @@ export async function makeScratch(user?: RunAs, name = '', place?: string) {
     ...scope,
     user,
     end: endOnce,
-    /** That the user went over its bounds. */
+    /** Says that the server's user used more than its bounds; undefined if it did not. */
     exceeded: () => bounds?.exceeded(),
-    /** Only the server may read it. */
+    /** Keeps a copy of a file that only the server may read, and returns its path. */
     keep(name: string, content: string | Buffer): string {
       const file = path.join(kept, `${original.size}-${path.basename(name)}`);
       original.set(file, name);
@@ -90,22 +99,22 @@ export async function makeScratch(user?: RunAs, name = '', place?: string) {
     /** Not there yet. */
     docroot: path.join(folder, 'www'),
     temp,
-    /** The server's user gets its files. */
+    /** Gives the server's user its files. */
     give(): void {
       if (user !== undefined)
         for (const file of [temp, ...readdirSync(kept).map((name) => path.join(kept, name))])
           chownSync(file, user.uid, user.gid);
       for (const inner of [kept, folder]) chmodSync(inner, 0o711);
     },
-    /** Called once the server has read them: it could be made to serve them. */
+    /** Removes the kept files. It is called once the server has read them, since a server could be made to serve them. */
     forget: () => rmSync(kept, { recursive: true, force: true }),
-    /** Changes a server's message. */
+    /** Puts the original paths into a server's message. */
     withOwnPaths: (message: string) =>
       [...original].reduce((text, [file, name]) => text.replaceAll(file, name), message),
   };
 }
 
-/** There after its end. Never throws. */
+/** Prints which files of the server's user are left after its end. Never throws. */
 async function sayLeft(name: string, { uid }: RunAs): Promise<void> {
   const left = await filesLeftBy(uid).catch(() => []);
   if (left.length === 0) return;
@@ -113,7 +122,7 @@ async function sayLeft(name: string, { uid }: RunAs): Promise<void> {
   console.error(`${name} left files that are still there: ${some}: remove them`);
 }
 
-/** All may enter, and only root can replace what root makes there. */
+/** Whether all users may enter a folder, and only root can replace what root makes there. */
 function servesAll(folder: string): boolean {
   const real = ifThere(() => realpathSync(folder));
   if (real === undefined) return false;

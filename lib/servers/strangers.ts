@@ -1,11 +1,12 @@
-// Connections to a server under load that the load did not make: from code in another side's config, or another program.
+// Finds connections on loopback to a server under load that the load did not make. They come from code in another side's config, or from
+// another program.
 import { textOf } from '../files.ts';
 import { lookAtRandom } from '../random.ts';
 import { socketsOf, userOf } from '../proc-files.ts';
 import { isLoopback } from './ports.ts';
 import { isStarted, isWatched, type RunningServer } from './server.ts';
 
-/** A side on the machine's loopback. */
+/** A side whose server is on the machine's loopback. */
 export interface SharedSide {
   name: string;
   server: RunningServer;
@@ -13,6 +14,7 @@ export interface SharedSide {
   connections: number;
 }
 
+/** A client's socket on loopback. `port`: the server's port. */
 interface Client {
   port: number;
   user: number;
@@ -22,8 +24,9 @@ interface Client {
 const samples = { everyMs: 250, mostUsed: 0.02 };
 
 /**
- * Until the returned function is called, which says by side whose connections its server had: a side's, '' for another program. @param
- * generator process id
+ * Watches for strangers until the returned function is called. That function returns for each side the name of the side that had
+ * connections to its server, '' for another program, or undefined if there were none.
+ * @param generator process id of the load generator
  */
 export function watchStrangers(
   sides: readonly SharedSide[],
@@ -40,7 +43,7 @@ export function watchStrangers(
   };
 }
 
-/** Now, of the sides `asked` for. */
+/** Returns the strangers of the sides `asked` for that have connections now. */
 function lookFor(
   asked: readonly SharedSide[],
   sides: readonly SharedSide[],
@@ -59,7 +62,10 @@ function lookFor(
   return found;
 }
 
-/** Names the owner of one of these sockets, as above. */
+/**
+ * Returns the name of another side that has one of these sockets, or '' for another program; undefined if only the side itself and the load
+ * have them.
+ */
 function strangerAmong(
   clients: readonly Client[],
   side: SharedSide,
@@ -76,9 +82,9 @@ function strangerAmong(
     if (owner === undefined) unknown.push(client);
     else if (owner !== side) return owner.name;
   }
-  // An address has other clients.
+  // A server at an address may have other clients.
   if (unknown.length === 0 || !isStarted(side.server)) return undefined;
-  // The load may have closed it.
+  // A socket that the load has closed meanwhile does not count.
   const still = new Set(clientsOf([port]).map(({ inode }) => inode));
   return unknown.some(({ inode }) => still.has(inode)) ? '' : undefined;
 }
@@ -91,30 +97,31 @@ function ownersOf(sides: readonly SharedSide[]) {
     for (const pid of side.server.processes()) {
       for (const inode of socketsOf(pid)) bySocket.set(inode, side);
       const user = userOf(pid);
-      // Root's configs have users of their own, other sides the load's.
+      // If root runs bakeoff, servers with a config have users of their own; other sides have the load's user.
       if (user !== undefined && user !== process.geteuid?.()) byUser.set(user, side);
     }
   }
   return { bySocket, byUser };
 }
 
-/** The port under load. */
+/** The port that a server is loaded at. */
 export function portOf({ origin }: Pick<RunningServer, 'origin'>): number {
   const { protocol, port } = new URL(origin);
   return Number(port || (protocol === 'https:' ? 443 : 80));
 }
 
-/** Its strangers are seen here. */
+/** Whether strangers of this server can be seen here. */
 export function isOnLoopback({ origin }: RunningServer): boolean {
   return isLoopback(new URL(origin).hostname);
 }
 
-/** Connected to these ports. A closed one has no inode. */
+/** Returns the open sockets that are connected to these ports of loopback. A closed socket has no inode. */
 function clientsOf(ports: readonly number[]): Client[] {
   if (ports.length === 0) return [];
   const hex = ports.map((port) => port.toString(16).toUpperCase().padStart(4, '0'));
-  // Remote address (127.0.0.0/8, in IPv6 too, or ::1, in words of the kernel's byte order), port, state, three timers, user, timer, inode:
-  // faster than splitting thousands of lines.
+  // The fields are the remote address (127.0.0.0/8, also mapped into IPv6, or ::1, in 32-bit words of the kernel's byte order) and port,
+  // the state, three fields of timers, the user, a timer, the inode. With thousands of sockets, one pattern is much faster than splitting
+  // each line.
   const client = new RegExp(
     ` (?:(?:0{16}FFFF0000)?[0-9A-F]{6}7F|0{24}01000000):(${hex.join('|')}) [0-9A-F]{2} \\S+ \\S+ \\S+ +(\\d+) +\\d+ ([1-9]\\d*) `,
     'g',

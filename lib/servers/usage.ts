@@ -1,4 +1,4 @@
-// CPU time and memory of processes, from /proc; also of a user's own backends.
+// CPU time and memory of processes, read from /proc; also of a user's own backends, which bakeoff does not start.
 import { lstatSync } from 'node:fs';
 import path from 'node:path';
 import { total } from '../analysis/statistics.ts';
@@ -10,21 +10,21 @@ import { listeningUnixSockets, livingFolder, processIds, socketsOf } from '../pr
 import { listeningSockets, type UpstreamAddress } from './ports.ts';
 
 export interface TreeUsage {
-  /** So far, with processes that began and ended between calls, see watchUsage. */
+  /** CPU seconds so far, with those of processes that began and ended between two calls, see watchUsage. */
   cpuSeconds: number;
-  /** Tasks waited so long for a core (sched-stats.rst); 0 if not counted. */
+  /** Seconds that the tasks waited for a core (sched-stats.rst); 0 if the kernel does not count it. */
   waitedSeconds: number;
-  /** Sum of VmRSS: a page that n workers share counts n times. */
+  /** Sum of the processes' resident sets (VmRSS). A page that n workers share counts n times. */
   rssBytes: number;
-  /** As ThrottlingWatch.read. */
+  /** Milliseconds for which CPU quotas of the processes' control groups held them back, as in ThrottlingWatch.read. */
   quotaThrottledMs: number;
   /** See ThrottlingWatch.quotas. */
   quotas: string;
-  /** A signal stopped one, or another's debugger. */
+  /** Whether a process is stopped by a signal, or by a debugger that is none of these processes. */
   stopped: boolean;
 }
 
-/** `atMs` since 1970, `cpuSeconds` since the start. */
+/** A server's use at an instant. `atMs`: since 1970; `cpuSeconds`: since the server's start. */
 export interface ServerSample {
   atMs: number;
   cpuSeconds: number;
@@ -33,18 +33,20 @@ export interface ServerSample {
 
 type TaskUse = Pick<TreeUsage, 'cpuSeconds' | 'waitedSeconds'>;
 
-/** Between look-ups a call is a small read per task and process. */
+/** Time between two look-ups of processes. Between them, a call costs one small read per task and one per process. */
 const refreshMs = 1000;
 
 interface UsageOptions {
-  /** A control group without other processes counts them; undefined if it does not. */
+  /** Returns the CPU seconds of the processes' control group, which has no other processes; undefined if the group does not count them. */
   cpuSecondsOfGroup?: (() => number | undefined) | undefined;
+  /** The folder of the proc file system. */
   proc?: string;
 }
 
 /**
- * Never throws. Waits and memory miss tasks below a second. CPU seconds are the control group's, or else have shorter processes once they
- * are waited for.
+ * Returns a function that returns the use of the processes that `lookUp` finds, and never throws. Waits and memory leave out tasks that
+ * live less than a second. CPU seconds are those of the control group; without one, they include such short processes once their parent has
+ * waited for them.
  */
 export function watchUsage(
   lookUp: () => string[],
@@ -65,7 +67,7 @@ export function watchUsage(
     return processes;
   }, proc);
   return () => {
-    // First, so that a child which ends in between does not count twice.
+    // This is read first: a child that ends between the two readings is then missing in this one, and does not count twice.
     reaped.read();
     const byTask = tasks();
     const used = [...byTask.values()];
@@ -84,18 +86,21 @@ export function watchUsage(
   };
 }
 
-/** Its children's times are watched, in seconds. */
+/** A process whose children's CPU time is watched; times in seconds. */
 interface Parent {
   parent: string;
+  /** CPU time of the process itself, without its children. */
   used: number;
-  /** All awaited descendants' time, in whole ticks. */
+  /** CPU time of all descendants that were waited for, rounded down to clock ticks. */
   reaped: number;
-  /** Part of `reaped`, counted here or as a descendant's own. */
+  /** The part of `reaped` that was counted, here or as a descendant's own. */
   counted: number;
   hasReaped: boolean;
 }
 
-/** CPU time of processes that no look-up found, by the times of children that were waited for. */
+/**
+ * Counts the CPU time of processes that no look-up has found. The kernel keeps it as the time of children that their parent has waited for.
+ */
 function watchReaped(proc: string) {
   const parents = new Map<string, Parent>();
   const readStat = (pid: string, watched: Parent) => {
@@ -106,7 +111,7 @@ function watchReaped(proc: string) {
     watched.hasReaped = Number(stat[8]) > 0;
     watched.reaped = (Number(stat[13]) + Number(stat[14])) / ticksPerSecond;
   };
-  /** The parent that waited has it in `reaped`. */
+  /** When a process ends, its parent has the CPU time of the process and its children in `reaped`. */
   const endOf = (ended: readonly Parent[]) => {
     for (const child of ended) {
       let waiter = parents.get(child.parent);
@@ -126,7 +131,7 @@ function watchReaped(proc: string) {
     read(): void {
       for (const [pid, watched] of parents) if (watched.hasReaped) readStat(pid, watched);
     },
-    /** New seconds that are in no task. @param byTask all tasks */
+    /** Returns the new seconds that are in no task's use. @param byTask the use of all running tasks */
     notCounted(byTask: ReadonlyMap<string, TaskUse>): number {
       const running = new Set<string>();
       for (const [task, { cpuSeconds }] of byTask) {
@@ -150,15 +155,15 @@ function watchReaped(proc: string) {
 }
 
 function isStopped(proc: string, pid: string, processes: readonly string[]): boolean {
-  // The first thread's state: the process's sums up all.
+  // The state of the first thread. The process's own file combines those of all threads.
   const state = statFields(`${proc}/${pid}/task/${pid}`)?.[0];
   if (state !== 't') return state === 'T';
-  // It may be under strace.
+  // A command may be a server under strace.
   const tracer = /^TracerPid:\s+(\d+)/m.exec(textOf(`${proc}/${pid}/status`))?.[1];
   return tracer !== undefined && !processes.includes(tracer);
 }
 
-/** Since the previous call, or the task's begin. */
+/** Returns the use of each task since the previous call, or since the task began. */
 function watchTasks(lookUp: () => string[], proc: string): () => Map<string, TaskUse> {
   const lastSeen = new Map<string, TaskUse>();
   let refreshedAtMs = -Infinity;
@@ -174,7 +179,7 @@ function watchTasks(lookUp: () => string[], proc: string): () => Map<string, Tas
       const now = useOf(task);
       if (now === undefined) lastSeen.delete(task);
       else {
-        // Less: a new task has the id.
+        // If the time is less than before, a new task has got the id.
         const from = now.cpuSeconds < before.cpuSeconds ? noUse : before;
         used.set(task, {
           cpuSeconds: now.cpuSeconds - from.cpuSeconds,
@@ -189,9 +194,9 @@ function watchTasks(lookUp: () => string[], proc: string): () => Map<string, Tas
 
 const noUse: TaskUse = { cpuSeconds: 0, waitedSeconds: 0 };
 
-/** Since it began; undefined if it has ended. */
+/** The task's use since it began; undefined if it has ended. */
 function useOf(task: string): TaskUse | undefined {
-  // It is in ns. Kernels without schedstat have ticks.
+  // The times are in ns. Kernels without schedstat only have clock ticks.
   const schedstat = readIfThere(`${task}/schedstat`);
   if (schedstat) {
     const [ran = 0, waited = 0] = schedstat.split(' ').map(Number);
@@ -201,7 +206,7 @@ function useOf(task: string): TaskUse | undefined {
   return cpuSeconds === undefined ? undefined : { cpuSeconds, waitedSeconds: 0 };
 }
 
-/** Ended threads included; the last value once it has ended. */
+/** Returns a function that returns a process's CPU seconds, with those of its ended threads; once the process has ended, the last value. */
 export function watchProcess(pid: number, proc = '/proc'): () => number {
   let cpuSeconds = 0;
   return () => {
@@ -218,7 +223,7 @@ export function processTree(proc: string, root: string): string[] {
   return tree;
 }
 
-/** undefined without CONFIG_PROC_CHILDREN, or if it has ended. */
+/** undefined on a kernel without CONFIG_PROC_CHILDREN, or if the process has ended. */
 function childrenByTask(proc: string, pid: string): string[] | undefined {
   const lists = tasksOf(proc, pid).flatMap((task) => readIfThere(`${task}/children`) ?? []);
   return lists.length === 0 ? undefined : lists.flatMap((list) => list.match(/\d+/g) ?? []);
@@ -242,10 +247,13 @@ function statCpuSeconds(folder: string): number | undefined {
   return fields && (Number(fields[11]) + Number(fields[12])) / ticksPerSecond;
 }
 
-/** Since their begin. */
+/** Counts of processes since they began; the names say what and in which unit. */
 export type Counters = Record<(typeof counterNames)[number], number>;
 
-/** Ended threads count, and awaited children but for context switches. 0 if unreadable. */
+/**
+ * Sums over these processes, with ended threads and children that were waited for; context switches leave out the children. Counters that
+ * cannot be read are 0.
+ */
 export function countersOf(pids: readonly string[]): Counters {
   const ticksToUs = 1e6 / ticksPerSecond;
   const sum = byName(counterNames, () => 0);
@@ -270,15 +278,18 @@ export function countersOf(pids: readonly string[]): Counters {
   return sum;
 }
 
-/** After the command's name, which may have spaces and brackets: state, ppid, pgrp, …, utime at 11. */
+/**
+ * The fields of /proc/PID/stat after the command's name, which may have spaces and brackets: state, ppid, pgrp, …; utime is at index 11.
+ */
 export function statFields(folder: string): string[] | undefined {
   const stat = readIfThere(`${folder}/stat`);
   return stat?.slice(stat.lastIndexOf(')') + 2).split(' ');
 }
 
 /**
- * CPU seconds on `cpus`, from the first call on, of processes at these addresses and their descendants, by each task's last core (exact for
- * pinned tasks); null if none listens in this network, or it is another user's. A socket without a file has no backend.
+ * Returns a function that returns the CPU seconds on `cpus` of the processes at these addresses and their descendants, since its first
+ * call. A task's time counts for the core that it ran on last, which is exact for pinned tasks. Returns null if nobody listens there in
+ * this network namespace, or the listener is another user's. A socket without a file has no backend.
  */
 export function watchUpstreams(
   addresses: readonly UpstreamAddress[],
@@ -289,7 +300,7 @@ export function watchUpstreams(
   if (served.length === 0) return () => 0;
   const listeners = listenersOn(served, proc);
   if (listeners === undefined) return () => null;
-  // This process may be one: systemd keeps its services' sockets.
+  // This process may be a descendant of theirs: systemd keeps the sockets of its services.
   const startedBy = (pid: string) => {
     const [tree, self] = [processTree(proc, pid), String(process.pid)];
     return pid !== self && tree.includes(self) ? [pid] : tree;
@@ -299,7 +310,7 @@ export function watchUpstreams(
   let sum = 0;
   return () => {
     for (const [task, { cpuSeconds }] of tasks()) {
-      // Field 39 of proc(5)'s stat.
+      // The core that the task ran on last: field 39 of stat in proc(5), without the first two.
       if (!isFirst && cpuSeconds > 0 && cpus.includes(Number(statFields(task)?.[36] ?? NaN)))
         sum += cpuSeconds;
     }
@@ -308,7 +319,7 @@ export function watchUpstreams(
   };
 }
 
-/** One in a closed folder may be there. */
+/** Returns false only if there is no such file. In a folder that is closed to this user a file may exist. */
 function isThere(file: string): boolean {
   try {
     return lstatSync(file, { throwIfNoEntry: false }) !== undefined;
@@ -317,7 +328,7 @@ function isThere(file: string): boolean {
   }
 }
 
-/** Includes workers; undefined if an address has none. */
+/** Returns the processes that have the addresses' listening sockets open, workers included; undefined if an address has none. */
 function listenersOn(addresses: readonly UpstreamAddress[], proc: string): string[] | undefined {
   const inodes = inodesOf(addresses, proc);
   const wanted = new Set(inodes.flat());
@@ -333,7 +344,10 @@ function listenersOn(addresses: readonly UpstreamAddress[], proc: string): strin
   return inodes.every(isServed) ? holders : undefined;
 }
 
-/** Listening sockets by address. Each table is read once: it takes milliseconds. */
+/**
+ * Returns the inodes of the sockets that listen at each address. Each of the kernel's tables is read only once, since that takes
+ * milliseconds.
+ */
 function inodesOf(addresses: readonly UpstreamAddress[], proc: string): string[][] {
   const atPorts = inodesBy(listeningSockets(proc), ({ port }) => port);
   const atPaths = inodesBy(listeningUnixSockets(proc), (socket) => socket.path);

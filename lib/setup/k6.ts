@@ -1,4 +1,4 @@
-// Builds k6 with xk6-loadgen/, and delaylink. Builds are kept by a hash of their sources.
+// Builds k6 with the module of xk6-loadgen/, and delaylink beside it. Builds are kept in folders named by a hash of their sources.
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import {
@@ -31,7 +31,7 @@ const buildBytes = 300e6;
 
 type Go = Awaited<ReturnType<typeof findGo>>;
 
-/** Go's environment: this module and hashed flags alone, and no download of another Go. */
+/** Go's environment. It allows only this module, only flags that are in a build's hash, and no download of another Go. */
 export function goEnvironment(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   const own = {
     ...env,
@@ -74,7 +74,11 @@ export async function findGo(machine: Machine) {
   );
 }
 
-/** With `sudo -E` HOME is the caller's, who needs Go's files there. @param caches that Go may have written to, beside its settings */
+/**
+ * Gives Go's files to the caller of sudo. With `sudo -E` HOME is the caller's, and Go keeps files there: if they were root's, the caller
+ * could no longer build.
+ * @param caches of Go that it may have written to, beside its settings
+ */
 async function leaveGosFilesToCaller({ env }: Machine, caches: readonly string[]): Promise<void> {
   const { HOME = '' } = env;
   const caller = existsSync(HOME) ? callerOwning(HOME) : undefined;
@@ -90,7 +94,7 @@ async function leaveGosFilesToCaller({ env }: Machine, caches: readonly string[]
   }
 }
 
-/** SHA-256 in hexadecimal of `first` and all that k6 is built from. */
+/** Returns the SHA-256, in hexadecimal digits, of the text `first` and of everything that k6 is built from. */
 export async function hashOfSources(folder: string, first = ''): Promise<string> {
   const hash = createHash('sha256').update(first);
   for (const file of await filesBelow(folder)) {
@@ -123,7 +127,10 @@ const programsBeside = (k6: string): string[] => [k6, join(dirname(k6), 'delayli
 /** File in such a package with the hash of its k6's sources. */
 export const sourcesFile = 'sources.sha256';
 
-/** A package's k6, if nobody else may change it, and it is whole and of these sources. Prints why not. */
+/**
+ * Returns the k6 of a package, if nobody else may change it, it is complete, and it was built from these sources. Otherwise prints why the
+ * package cannot be used.
+ */
 async function packagedK6(machine: Machine): Promise<string | undefined> {
   const name = k6Package(process.arch);
   const path = machine.packageFolders
@@ -144,7 +151,7 @@ async function packagedK6(machine: Machine): Promise<string | undefined> {
   return undefined;
 }
 
-/** Word size, byte order and processor of an ELF header; '' for all else. */
+/** Returns word size, byte order and processor from a program's ELF header; '' if it has none. */
 async function programKind(path: string): Promise<string> {
   const file = await open(path).catch(() => undefined);
   if (file === undefined) return '';
@@ -162,7 +169,7 @@ const sizesFile = 'sizes.json';
 /** Builds k6. @param moved see watchPackages */
 export type Build = (signal: AbortSignal, moved: (share: number) => void) => Promise<void>;
 
-/** Returns the path, and a function that builds a missing k6. Throws UserError without Go, and if nothing may be built. */
+/** Returns the path of k6, and a function to build it if it is missing. Throws UserError if Go is missing, or if nothing may be built. */
 export async function lookForK6(machine: Machine): Promise<{ path: string; build?: Build }> {
   const packaged = await packagedK6(machine);
   if (packaged !== undefined) return { path: packaged };
@@ -184,7 +191,7 @@ export async function lookForK6(machine: Machine): Promise<{ path: string; build
   return { path };
 }
 
-/** Throws UserError without Go, or if others may put compiled code into its caches. */
+/** Returns the path of the Go to compile with. Throws UserError without Go, or if other users may put compiled code into its caches. */
 export async function goCompiler(machine: Machine): Promise<string> {
   const go = await findGo(machine);
   requireOwnCaches(go);
@@ -197,7 +204,11 @@ const requireOwnCaches = ({ caches }: Go): void =>
     whoMayPut(join(cache, 'file')),
   );
 
-/** Throws UserError if others may change it. @param variables that name other folders */
+/**
+ * Throws UserError if other users may change what is run or built from.
+ * @param what names it in the error
+ * @param variables that name other folders
+ */
 function requireOwn(
   paths: readonly string[],
   what: string,
@@ -243,7 +254,9 @@ export async function writeSizes(programs: string): Promise<void> {
   await writeFile(join(programs, sizesFile), `${JSON.stringify(sizes)}\n`, { flush: true });
 }
 
-/** No paths of this machine, and no symbols, a third of the size: Go names functions without. */
+/**
+ * These flags leave out paths of this machine, and symbols, which are a third of the size. Go's stack traces name functions without them.
+ */
 export const buildFlags: readonly string[] = ['-trimpath', '-buildvcs=false', '-ldflags=-s -w'];
 
 /** Packages that a load or a script passes through. */
@@ -269,8 +282,9 @@ const notOptimised = [
 ];
 
 /**
- * For a build that somebody waits for: nothing for debuggers, and the optimiser looks only at packages that need it. As it is a ninth
- * larger, releases are built without these flags. Go takes the last pattern that matches.
+ * Flags for a build that somebody waits for: it has nothing for debuggers, which the linker would remove anyway, and optimises only the
+ * packages that need it. The program is a ninth larger, so releases are built without these flags. If several patterns match a package, Go
+ * uses the last one.
  */
 export const quickFlags: readonly string[] = [
   ...buildFlags,
@@ -282,7 +296,10 @@ export const quickFlags: readonly string[] = [
 /** k6 with its modules: `go list -deps ./cmd/... | wc -l`. */
 const packages = 820;
 
-/** Takes Go's words; `moved` gets the share of packages begun, 0 to 1, in steps of 5 %. */
+/**
+ * Returns a function that takes Go's output. It calls `moved` with the share of packages that Go has begun to compile, from 0 to 1 in steps
+ * of 0.05.
+ */
 function watchPackages(moved: (share: number) => void): (text: string) => void {
   let [seen, told] = [0, 0];
   return (text) => {
@@ -296,8 +313,11 @@ function watchPackages(moved: (share: number) => void): (text: string) => void {
 const packageLine = /^[\w./~-]+$/;
 
 /**
- * @param what Go, folders of sources and programs, flags @param env as goEnvironment @param moved see watchPackages @returns Go's words if
- * it fails
+ * Builds k6 and delaylink into a folder.
+ * @param what Go's path, the folders of the sources and of the programs, and Go's flags
+ * @param env see goEnvironment
+ * @param moved see watchPackages
+ * @returns Go's output if it fails
  */
 export async function compileK6(
   what: { go: string; sources: string; programs: string; flags: readonly string[] },
@@ -309,7 +329,7 @@ export async function compileK6(
     command: what.go,
     args: ['build', '-v', ...what.flags, '-o', `${what.programs}/`, './cmd/...'],
     cwd: what.sources,
-    // Compilers are short-lived: fewer collections save a sixth of the time.
+    // Compilers run for seconds, and there is memory enough: with fewer garbage collections the build takes a sixth less time.
     env: { ...env, GOGC: '400' },
     said: watchPackages(moved),
     ...present({ signal }),
@@ -317,7 +337,7 @@ export async function compileK6(
   return built.code === 0 ? undefined : cause(built.stderr);
 }
 
-/** Another process waits and uses the result. @throws UserError with Go's last line */
+/** Builds k6 and delaylink. Another process that needs them waits, and uses the result. @throws UserError with Go's last line */
 function build(
   machine: Machine,
   go: Go,
@@ -349,7 +369,7 @@ function build(
           `k6 was built and does not run in ${unfinished}: ${cause(stderr || stdout) || `it ended with code ${code}`}; if programs may not run there (noexec), ${another}`,
         );
       await writeSizes(programs);
-      // A default access control list of the cache takes the place of the umask.
+      // If the cache has a default access control list, it replaces the umask.
       await run({ command: helper('chmod'), args: ['-R', 'go-w', programs], signal });
       // An incomplete build is in the way.
       await remove(dirname(target));

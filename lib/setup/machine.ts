@@ -11,7 +11,7 @@ export type Machine = ReturnType<typeof thisMachine>;
 /** "no" forbids installing packages. */
 export const installVariable = 'BAKEOFF_INSTALL';
 
-/** Throws UserError (exit code 2) for a variable that is neither yes nor no. */
+/** Returns facts about this machine. Throws UserError (exit code 2) for a variable that is neither yes nor no. */
 export function thisMachine() {
   return {
     env: process.env,
@@ -38,16 +38,22 @@ function mayInstall(value: string | undefined): boolean {
 
 let leftOut: readonly string[] = [];
 
-/** ld.so(8)'s folders and libraries, with the signs between. A bare library name is looked for in the system's folders. */
+/**
+ * Variables of ld.so(8) with folders or libraries, and the signs between them. A library's name without a slash is looked up in the
+ * system's folders.
+ */
 const libraryVariables = [
   { name: 'LD_LIBRARY_PATH', separators: /[:;]/, isPath: (entry: string) => entry !== '' },
   { name: 'LD_PRELOAD', separators: /[: ]/, isPath: (entry: string) => entry.includes('/') },
   { name: 'LD_AUDIT', separators: /:/, isPath: (entry: string) => entry.includes('/') },
-  // It names libraries too. An empty one means none.
+  // OpenSSL's config may name libraries to load. An empty value means no config.
   { name: 'OPENSSL_CONF', separators: /\0/, isPath: (entry: string) => entry !== '' },
 ];
 
-/** Makes entries absolute: children start elsewhere, and an empty one is their folder. Root's leave out what others may change. */
+/**
+ * Makes relative entries absolute: children start in other folders, and an empty entry means the current one. For root, entries that others
+ * may change are removed.
+ */
 function useSafeLibraries(): void {
   const isRoot = process.geteuid?.() === 0;
   for (const { name, separators, isPath } of libraryVariables) {
@@ -61,7 +67,7 @@ function useSafeLibraries(): void {
   }
 }
 
-/** Whether nobody else may change or make it. Nothing is loaded by way of a circular link. */
+/** Whether nobody else may change or make the file. Returns false for a circular link, from which nothing could be loaded. */
 function isOwn(path: string): boolean {
   try {
     return whoMayPut(path) === undefined;
@@ -79,7 +85,7 @@ export function useSafePath(): void {
   process.env['PATH'] = folders.kept.join(':') || systemPath;
 }
 
-/** After "is missing": a program that others may change is not used; '' if there is none. */
+/** Says which program is not used because others may change it, in words that follow "is missing"; '' if there is none. */
 export async function leftOutOfPath(command: string): Promise<string> {
   for (const folder of [...leftOut, ...foldersOf(process.env['PATH']).kept]) {
     const path = join(folder, command);
@@ -102,7 +108,10 @@ export async function isExecutableFile(path: string): Promise<boolean> {
 const searchPath = ({ env, extraFolders }: Machine): string =>
   [env.PATH ?? '', ...extraFolders].join(':');
 
-/** In search order; none that others may change (foldersOf, mayRun). */
+/**
+ * Returns the absolute paths of all executables of that name, in search order. Those that others may change are left out, as in foldersOf
+ * and mayRun.
+ */
 export async function findAll(command: string, machine: Machine): Promise<string[]> {
   const folders = foldersOf(searchPath(machine)).kept;
   const paths = [...new Set(folders)].map((folder) => join(folder, command));
@@ -114,7 +123,10 @@ export async function find(command: string, machine: Machine): Promise<string | 
   return (await findAll(command, machine))[0];
 }
 
-/** Compares numbers: "go1.26.8" or "2.3.0-DEV" with "1.25.0". Text without any is the oldest. */
+/**
+ * Whether a version is at least the needed one. It compares their numbers, as in "go1.26.8" or "2.3.0-DEV" and "1.25.0". A text without a
+ * number is the oldest version.
+ */
 export function atLeast(version: string, needed: string): boolean {
   const have = numbers(version);
   const firstDifference =
@@ -146,7 +158,7 @@ interface RunningStep {
   startedAt: number;
 }
 
-/** Steps side by side: live lines on a terminal, lines at start and end in a pipe. */
+/** Shows steps that run side by side: on a terminal a live line for each, in a pipe a line at each start and end. */
 export class Progress {
   readonly #stream: ProgressStream;
   readonly #running = new Set<RunningStep>();

@@ -12,14 +12,18 @@ export const projectRoot = resolve(fileURLToPath(new URL('../../', import.meta.u
 /** As a dependency, this folder may be read-only, and the next `npm ci` empties it. */
 export const isInstalled = basename(dirname(projectRoot)) === 'node_modules';
 
-/** Keeps k6, InfluxDB's data and the certificate. BAKEOFF_HOME moves it. An installed package's is all projects' of the user. */
+/**
+ * The folder for the k6 binary, InfluxDB's data and the certificate. BAKEOFF_HOME moves it. If the package is installed, all projects of a
+ * user share one.
+ */
 export const bakeoffFolder = process.env.BAKEOFF_HOME
   ? fromCallersFolder(process.env.BAKEOFF_HOME)
   : usualFolder();
 
 /**
- * Closes new files to others. Root's programs get bakeoff's folder as HOME if others may put files into root's: settings of docker and
- * kubectl name programs. Throws UserError if bakeoff's folder could get others' programs too.
+ * Sets the umask so that others cannot change new files. If others may put files into root's HOME, root's programs get bakeoff's folder as
+ * HOME: settings of docker and kubectl name programs that they run. Throws UserError if others could put a program into bakeoff's folder
+ * too.
  */
 export function requireOwnHome(): void {
   process.umask(userUmask | 0o022);
@@ -38,15 +42,15 @@ function usualFolder(): string {
   return resolve(process.env.XDG_DATA_HOME || resolve(homedir(), '.local/share'), 'bakeoff');
 }
 
-/** In a checkout, `npm run` has the user's folder in INIT_CWD. */
+/** Makes a user's path absolute. In a checkout, `npm run` passes the user's folder in INIT_CWD. */
 export function fromCallersFolder(path: string): string {
   const folder = process.cwd();
   return resolve(folder === projectRoot ? (process.env.INIT_CWD ?? folder) : folder, path);
 }
 
-/** As typed: `npm run scenario --`, or `npx server-bakeoff scenario` with the installed package. */
+/** A command as the user types it: `npm run scenario --`, or `npx server-bakeoff scenario` with the installed package. */
 export function typed(command: string): string {
-  // The package's name: else npx would fetch another's package called bakeoff.
+  // npx needs the package's name: if the package is not installed, `npx bakeoff` would fetch another package of that name.
   return ['bakeoff', 'server-bakeoff'].includes(basename(process.argv[1] ?? ''))
     ? `npx server-bakeoff ${command}`
     : `npm run ${command} --`;

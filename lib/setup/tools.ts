@@ -1,4 +1,5 @@
-// Finds programs by variable or PATH. Missing ones come from apt-get, if root and allowed; k6 is built.
+// Finds the programs that bakeoff needs, by environment variable or on PATH. Missing ones are installed with apt-get, if root and allowed;
+// k6 is built from source.
 import { existsSync } from 'node:fs';
 import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -22,8 +23,8 @@ export function toolVariable(name: ToolName): string {
 }
 
 /**
- * Returns absolute paths; installs nothing if a tool cannot be had. Progress goes to stderr. @throws UserError with a line per missing
- * tool; the signal's reason once apt and Go have ended
+ * Finds or installs the tools, with progress on stderr. Returns absolute paths. If one tool cannot be had, nothing is installed.
+ * @throws UserError with a line for each missing tool; the signal's reason once apt and Go have ended
  */
 export async function ensureTools<N extends ToolName>(
   names: readonly N[],
@@ -60,7 +61,7 @@ function buildK6(build: Build, { progress }: Machine, signal: AbortSignal): Prom
   );
 }
 
-/** Tools that are missing and cannot be installed by this user, each with a remedy. */
+/** Returns the tools that are missing and that this user cannot install, each with a remedy. */
 export async function missingTools(
   names: readonly ToolName[],
   machine: Machine = thisMachine(),
@@ -190,8 +191,8 @@ const policy =
   '#!/bin/sh\n# Placed by bakeoff while it installs packages, so that they do not start services; removed right after.\n[ -z "$BAKEOFF_INSTALLS" ] || exit 101\n';
 
 /**
- * Installs without starting or enabling services. On `signal` apt ends after the packages are set up. @throws UserError with apt's error
- * line; the signal's reason once apt has ended
+ * Installs packages as root without starting or enabling their services. On `signal` apt ends as on Ctrl-C: after the packages are set up.
+ * @throws UserError with apt's own error line; the signal's reason once apt has ended
  */
 async function aptInstall(
   missing: readonly PackagedTool[],

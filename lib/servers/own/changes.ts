@@ -1,15 +1,19 @@
+// Changes that knobs make to a user's own config, as lines to paste.
 import { present, without } from '../../present.ts';
 import type { Overlay } from '../../scenario/model.ts';
 import type { OwnConfig } from './redirect.ts';
 
-/** Decide which knobs apply. `proxied`: the page may be a backend's. `logLine`: an extensible line logs requests. */
+/**
+ * Facts that decide which knobs apply. `proxied`: the page may come from a backend. `logLine`: requests are logged by a line that a knob
+ * can extend.
+ */
 export interface Facts {
   proxied: boolean;
   logs: boolean;
   logLine: boolean;
 }
 
-/** The port as in the config; `cores`: the value of `auto`. */
+/** The page to load: its paths, and its port as the config has it. `cores`: the value of `auto`. */
 export interface PageAt {
   port: number;
   paths: readonly string[];
@@ -21,7 +25,7 @@ export interface View {
   settings: readonly Setting[];
 }
 
-/** A user's, over which knobs' lines can be laid. */
+/** A user's config, as read, over which the lines of knobs can be laid. */
 export interface ReadConfig extends View {
   listens: OwnConfig['listens'];
   logFormats?: OwnConfig['logFormats'];
@@ -31,7 +35,7 @@ export interface ReadConfig extends View {
 
 export const overlayOrigin = 'laid over it';
 
-/** `place`: FILE:LINE. */
+/** A line of a config in its block. `place`: FILE:LINE. */
 export interface Setting {
   block: string;
   name: string;
@@ -39,14 +43,14 @@ export interface Setting {
   place: string;
 }
 
-/** A line to paste into `block`, in place of another; an empty one removes that. */
+/** A line to paste into `block`, and the line that it replaces. If its text is empty, that line is removed. */
 export interface Change {
   block: string;
   text: string;
   instead?: Setting;
 }
 
-/** Line by line within each block. */
+/** Compares two configs line by line within each block. */
 export function changesBetween(before: readonly Setting[], after: readonly Setting[]): Change[] {
   const keyOf = ({ block, text }: Setting) => `${block}\n${text}`;
   const gone = without(before, after, keyOf);
@@ -61,7 +65,7 @@ export function changesBetween(before: readonly Setting[], after: readonly Setti
   return [...put, ...gone.map((instead): Change => ({ block: instead.block, text: '', instead }))];
 }
 
-/** Under a heading for each block; comments name lines to remove. */
+/** The changes as text, under a heading for each block. Comments name the lines to remove. */
 export function changeLines(changes: readonly Change[]): string[] {
   return [...new Set(changes.map(({ block }) => block))].flatMap((block) => [
     `${block}:`,

@@ -63,11 +63,14 @@ export async function adoptH2o(file: string, place: AdoptPlace): Promise<Adopted
   };
 }
 
-/** Their values name files and folders. */
+/** Keys whose values are names of files and folders. */
 const pathKeys =
   /^(?:file\.dir|(?:file\.|mruby\.handler-|certificate-|key-|dh-|client-ca-)?file)$/i;
 
-/** undefined if the server's user may not go there. @throws UserError for a relative name then */
+/**
+ * Where relative names begin; undefined if the server's user may not enter that folder. Throws UserError if the config then has a relative
+ * name.
+ */
 function workingFolderOf(
   config: MapTree,
   { folder, place: { user } }: ConfigCopy,
@@ -129,7 +132,7 @@ function entriesOf(config: MapTree, wantsQuic = false): Entry[] {
   return [...entriesIn(config, names), ...inHosts].filter(({ isQuic }) => isQuic === wantsQuic);
 }
 
-/** HTTP/2 is on all ports: by ALPN with TLS, and without for a client that begins with it. */
+/** h2o has HTTP/2 on all ports: by ALPN with TLS, and without for a client that begins with it. */
 function h2oListens(config: MapTree): Listen[] {
   const http3 = entriesOf(config, true).map(({ address }) => 'port' in address && address.port);
   return listensByPort(
@@ -145,7 +148,7 @@ function h2oListens(config: MapTree): Listen[] {
 function changeTree(tree: Tree, parent: string, copy: ConfigCopy): Tree {
   if (tree.kind !== 'map') return mapInside(tree, (item) => changeTree(item, parent, copy));
   const changed = tree.pairs.flatMap((pair) => changePair(pair, parent, copy));
-  // An address comes twice only with different certificates.
+  // h2o accepts an address twice only with different certificates.
   const isFirst = ({ key, value }: YamlPair, index: number) =>
     key !== 'listen' ||
     changed.findIndex(
@@ -154,13 +157,13 @@ function changeTree(tree: Tree, parent: string, copy: ConfigCopy): Tree {
   return { ...tree, pairs: changed.filter(isFirst) };
 }
 
-/** Usual ports for TLS sessions and keys. */
+/** The default ports of stores for TLS sessions and their keys. */
 const storePorts = new Map([
   ['memcached', 11_211],
   ['redis', 6379],
 ]);
 
-/** Data, not commands. */
+/** The values of these keys are data, not commands. */
 const dataKeys = new Set(['setenv', 'file.mime.addtypes', 'file.mime.settypes']);
 
 function changePair(pair: YamlPair, parent: string, copy: ConfigCopy): YamlPair[] {
@@ -227,7 +230,7 @@ function changePair(pair: YamlPair, parent: string, copy: ConfigCopy): YamlPair[
       refuse('');
       break;
     case 'reproxy':
-      // The header names the address.
+      // The header of a backend's answer names the address.
       if (word?.toLowerCase() !== 'off') refuse('');
       break;
     case 'redirect':
@@ -262,7 +265,7 @@ function changeListen(tree: Tree, copy: ConfigCopy): Tree[] {
   return [{ kind: 'map', origin: tree.origin, pairs }];
 }
 
-/** It would ask other machines. */
+/** OCSP would ask other machines. */
 function withoutOcsp(ssl: Tree, { notes }: ConfigCopy): Tree {
   if (ssl.kind !== 'map') return ssl;
   if (textAt(ssl, 'ocsp-update-interval') !== '0')
@@ -271,7 +274,7 @@ function withoutOcsp(ssl: Tree, { notes }: ConfigCopy): Tree {
   return { ...ssl, pairs: [...others, yamlPair('ocsp-update-interval', '0')] };
 }
 
-/** Changes lists, and these keys in any case. */
+/** Changes the texts in lists, and the values of these keys, which may be in upper or lower case. */
 function changeTexts(
   tree: Tree,
   keys: readonly string[],
@@ -298,9 +301,9 @@ function changeConnect(tree: Tree, copy: ConfigCopy): Tree {
   return tree;
 }
 
-/** A missing host is 127.0.0.1. @throws UserError for another machine */
+/** Notes a backend. Without a host it is 127.0.0.1. Throws UserError if it is on another machine. */
 function requireLocal(tree: Tree, key: string, usualPort: number, copy: ConfigCopy): void {
-  // h2o 2.2 uses the last of several for memcached, else the first.
+  // If a config has several hosts, h2o 2.2 uses the last one for memcached, and otherwise the first.
   const hosts = yamlPairs(tree).filter(({ key: word }) => word.toLowerCase() === 'host');
   const away = hosts.map(({ value }) => oneLine(value)).find((host) => !isLoopback(host));
   if (away !== undefined)
@@ -309,7 +312,7 @@ function requireLocal(tree: Tree, key: string, usualPort: number, copy: ConfigCo
   copy.noteBackend(`${key} ${port}`, { port });
 }
 
-/** @throws UserError with file and line */
+/** Reads a user's config. Throws UserError with file and line. */
 export async function readH2o(file: string): Promise<ReadConfig> {
   const config = await readYaml({ file, text: await readText(file) });
   const viewOf = (tree: MapTree): View => ({
@@ -347,7 +350,7 @@ function overlayPair(config: MapTree, context: string, pair: YamlPair): MapTree 
   return setPair({ ...config, pairs }, pair, true);
 }
 
-/** "~" removes the key. @param puts adds it if missing */
+/** Sets a key, or removes it for the value "~". @param puts adds the key if it is not there */
 function setPair(map: MapTree, pair: YamlPair, puts: boolean): MapTree {
   const removes = textOf(pair.value) === '~';
   const last = map.pairs.findLast(({ key }) => key === pair.key);
@@ -364,7 +367,7 @@ function setPair(map: MapTree, pair: YamlPair, puts: boolean): MapTree {
   return { ...map, pairs };
 }
 
-/** Goes from the innermost outwards. `key`: of the mapping, '' in lists. */
+/** Changes each mapping, innermost first. `key`: of the mapping, '' in lists. */
 function eachMap(tree: Tree, change: (map: MapTree, key: string) => MapTree, key = ''): Tree {
   const changed = mapInside(tree, (value, innerKey) => eachMap(value, change, innerKey));
   return changed.kind === 'map' ? change(changed, key) : changed;
@@ -377,10 +380,13 @@ function factsOf(config: MapTree): Facts {
   return { proxied: [...keys].some((key) => passes.test(key)), logs, logLine: logs };
 }
 
-/** Where knobs set keys, beside each host and path. */
+/** Mappings in which knobs set keys, beside each host and path. */
 const holders = ['hosts', 'paths', 'listen', 'ssl'];
 
-/** @param block the heading @param holder this tree's key */
+/**
+ * @param block the heading for this tree's keys
+ * @param holder the key of this tree
+ */
 function settingsOf(tree: Tree, block: string, holder = ''): Setting[] {
   if (tree.kind === 'text') return [];
   if (tree.kind === 'list') return tree.items.flatMap((item) => settingsOf(item, block));

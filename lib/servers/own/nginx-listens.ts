@@ -11,7 +11,7 @@ import {
   type Listen,
 } from './redirect.ts';
 
-/** @throws UserError if it is no address */
+/** Reads the address of a listen line. Throws UserError if it is no address. */
 export function parseAddress(listen: Directive): ConfigAddress {
   const word = bareWord(listen.args[0] ?? '');
   const socket = /^unix:(.+)$/.exec(word)?.[1];
@@ -32,7 +32,7 @@ export function insideHttp(config: readonly Directive[]): Directive[] {
   return blocksIn(config, 'http').flatMap(({ block: inner = [] }) => inner);
 }
 
-/** @throws UserError if http has none */
+/** The server blocks of http. Throws UserError if there are none. */
 export function httpServers(config: readonly Directive[], file: string): Directive[] {
   const servers = blocksIn(insideHttp(config), 'server');
   if (servers.length === 0)
@@ -52,7 +52,7 @@ function writtenListens({ block = [] }: Directive): Directive[] {
   return block.filter(({ name }) => name === 'listen');
 }
 
-/** Leaves out HTTP/3; nginx's default if there are none. */
+/** The listen directives except those for HTTP/3; nginx's default if the server has none. */
 export function listensOf(server: Directive): Directive[] {
   const written = writtenListens(server);
   if (written.length > 0) return written.filter((listen) => !isQuic(listen));
@@ -60,7 +60,7 @@ export function listensOf(server: Directive): Directive[] {
   return [{ name: 'listen', args: [port], origin: server.origin }];
 }
 
-/** '*' for all of IPv4. */
+/** The host of an address: '*' for all of IPv4. */
 export function hostOf(address: ConfigAddress): string {
   const { host = '*' } = 'port' in address ? address : {};
   return host === '0.0.0.0' ? '*' : host;
@@ -70,7 +70,7 @@ function quicListensOf(server: Directive): Directive[] {
   return writtenListens(server).filter(isQuic);
 }
 
-/** Each port once, with protocols and names of its most public host; names of servers that only turn requests away come last. */
+/** Lists each port once, with the protocols and names of its most public host. Names of servers that only turn requests away come last. */
 export function nginxListens(config: readonly Directive[], file: string): Listen[] {
   // There may be thousands of servers: each part is looked through once.
   const shared = insideHttp(config).filter(({ block }) => block === undefined);
@@ -96,7 +96,7 @@ export function nginxListens(config: readonly Directive[], file: string): Listen
       const tls = words.includes('ssl') || hasTls;
       const http2 = words.includes('http2');
       const listen: Listen = { port, tls, http2: http2 || hasHttp2, hosts };
-      // Here the word ends HTTP/1.1; `http2 on` does not.
+      // Without TLS the word `http2` ends HTTP/1.1 on this port; the directive `http2 on` does not.
       if (http2 && !tls) listen.http2Only = true;
       if (quicPorts.has(port)) listen.http3 = true;
       if (isAway) turnedAway.push(listen);
@@ -120,7 +120,7 @@ function publicHostsOf(servers: readonly Directive[]): ReadonlyMap<number, strin
   return hosts;
 }
 
-/** It, or its `location /`, only redirects or refuses. */
+/** Whether the server, or its `location /`, only answers with a redirect or a refusal. */
 function turnsAway({ block = [] }: Directive): boolean {
   const root = blocksIn(block, 'location').find(({ args }) => args.map(bareWord).join(' ') === '/');
   return [...block, ...(root?.block ?? [])].some(
@@ -137,7 +137,7 @@ function lastWord(block: readonly Directive[], wanted: string): string | undefin
   return block.findLast(({ name }) => name === wanted)?.args.map(bareWord)[0];
 }
 
-/** The default is 1. @throws UserError if neither a number nor auto */
+/** Returns worker_processes, by default 1. Throws UserError if it is neither a number nor auto. */
 export function nginxWorkers(config: readonly Directive[]): number | 'server-cores' {
   const workers = config.find(({ name }) => name === 'worker_processes');
   if (lastWord(config, 'master_process') === 'off' || workers === undefined) return 1;
@@ -150,10 +150,10 @@ export function nginxWorkers(config: readonly Directive[]): number | 'server-cor
   return Number(word);
 }
 
-/** The new address is IPv4, and load generators do not speak the PROXY protocol. */
+/** Words of a listen line that are left out: the new address is IPv4, and load generators do not speak the PROXY protocol. */
 const leftOut = /^(?:ipv6only=.*|proxy_protocol)$/;
 
-/** Each server has its lines, none if all are left out; an address has one. */
+/** Returns the new listen lines of each server, or none if all are left out. Lines of the same address become one. */
 export function moveListens(
   servers: readonly Directive[],
   copy: ConfigCopy,

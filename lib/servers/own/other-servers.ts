@@ -1,16 +1,17 @@
-// Servers that bakeoff starts by a command only: their configs and commands.
+// Servers that bakeoff starts by a command only: recognises their configs by content or name, and suggests the command.
 import path from 'node:path';
 import { textOf } from '../../files.ts';
 import { temporary } from './redirect.ts';
 
 interface Other {
+  /** The server's name as it writes it. */
   name: string;
-  /** All its configs say this, and none of nginx, h2o or nghttpd. */
+  /** All of these match the server's configs, and no config of nginx, h2o or nghttpd. */
   says: readonly RegExp[];
   named: RegExp;
-  /** Starts it in the foreground. @param file in shell quotes */
+  /** Returns the command that starts the server in the foreground. @param file quoted for a shell */
   command(file: string, text: string): string;
-  /** How its port comes from the environment; '' if it cannot. */
+  /** How the config takes its port from the environment; '' if it cannot. */
   port: string;
 }
 
@@ -74,7 +75,7 @@ const others: readonly Other[] = [
   },
 ];
 
-/** Endings of files, and their programs. */
+/** The program that runs a file, by the ending of the file's name. */
 const interpreters: Readonly<Record<string, string>> = {
   '.js': 'node',
   '.mjs': 'node',
@@ -86,7 +87,7 @@ const interpreters: Readonly<Record<string, string>> = {
   '.jar': 'java -jar',
 };
 
-/** The command's own environment wins. */
+/** What bakeoff adds to a command. Variables that the command sets itself take precedence. */
 interface Added {
   args: string[];
   env: Record<string, string>;
@@ -95,19 +96,20 @@ interface Added {
 
 const debiansVariables = '/etc/apache2/envvars';
 
-/** Others, such as busybox's, are called httpd too. */
+/** Whether a command is Apache. Other servers are called httpd too, such as that of busybox. */
 function isApache(program: string, args: readonly string[]): boolean {
   const isNamed = /^(?:apache2|httpd)(?:-\w+)?$/.test(path.basename(program));
   return isNamed && /(?:^| )-(?:X|D ?(?:FOREGROUND|NO_DETACH))(?: |$)/.test(args.join(' '));
 }
 
 /**
- * Lets several Apaches run at once, without the user's or the machine's folders. @param program without links @param temp the side's own
- * folder
+ * Returns what lets several Apaches run at once, and keeps them from writing into folders of the user or of the machine's own Apache.
+ * @param program its path, without links
+ * @param temp the side's own folder
  */
 export function addedTo(program: string, commandArgs: readonly string[], temp: string): Added {
   if (!isApache(program, commandArgs)) return { args: [], env: {}, redirections: [] };
-  // -C comes before the config, -c after it.
+  // Apache reads -C before its config, and -c after it.
   const args = ['-C', `DefaultRuntimeDir "${temp}"`, '-c', `PidFile "${temp}/apache2.pid"`];
   // Debian's config has user and folders from the environment.
   const users = textOf(debiansVariables).matchAll(
@@ -125,7 +127,7 @@ export function addedTo(program: string, commandArgs: readonly string[], temp: s
   };
 }
 
-/** Adds the meaning of a failed command's last line. */
+/** Adds the meaning of a failed command's last line to its message, if it is known. */
 export function withApachesReason(message: string): string {
   return /httpd \(pid \d+\) already running$/.test(message)
     ? `${message}: two Apaches have one PidFile: give apache2 itself as the command, with -DFOREGROUND and without a shell or apachectl, and it gets a PidFile of its own`
@@ -134,12 +136,12 @@ export function withApachesReason(message: string): string {
 
 const isOf = ({ says }: Other, text: string): boolean => says.every((sign) => sign.test(text));
 
-/** @param text without comments */
+/** Returns the server whose config has this text, by its content. @param text without comments */
 export function otherServerOf(text: string): string | undefined {
   return others.find((other) => isOf(other, text))?.name;
 }
 
-/** What to give instead of a file that is no config here. @param text without comments */
+/** Says what to give instead of a file that is no config of nginx, h2o or nghttpd. @param text without comments */
 export function otherServerHint(text: string, file: string): string {
   const base = path.basename(file);
   const other =

@@ -1,4 +1,4 @@
-// A knob's lines over a user's nginx config, so that they hold for the loaded page.
+// Lays a knob's lines over a user's nginx config, so that they hold for the loaded page.
 import path from 'node:path';
 import { UserError } from '../../errors.ts';
 import type { Overlay } from '../../scenario/model.ts';
@@ -29,7 +29,10 @@ import {
   parseAddress,
 } from './nginx-listens.ts';
 
-/** Reads it in the http block of `within`, if given: in place of its sites, and relative to its folder. */
+/**
+ * Reads a file. With `within` it is read inside that config's http block: in place of the config's sites, and with names relative to the
+ * config's folder.
+ */
 export async function readInPlace(file: string, within?: string): Promise<Directive[]> {
   const whole = within ?? file;
   const main = await readNginxConfig({ file: whole, text: await readText(whole) });
@@ -47,7 +50,7 @@ export async function readInPlace(file: string, within?: string): Promise<Direct
   });
 }
 
-/** @param within as above @throws UserError with file and line */
+/** Reads a user's config. Throws UserError with file and line. @param within as in readInPlace */
 export async function readNginx(file: string, within?: string): Promise<ReadConfig> {
   const config = await readInPlace(file, within);
   const viewOf = (directives: readonly Directive[]): View => ({
@@ -67,7 +70,7 @@ export async function readNginx(file: string, within?: string): Promise<ReadConf
   };
 }
 
-/** Returns it unchanged if it has the lines. @throws UserError for an unknown context */
+/** Returns the config with the lines added, unless it has them already. Throws UserError for an unknown context. */
 export function overlayNginx(
   config: readonly Directive[],
   overlays: readonly Overlay[],
@@ -106,7 +109,7 @@ function overlayLine(
   );
 }
 
-/** Changes this block alone. "..." stands for the config's arguments. @param puts adds a missing line */
+/** Sets a line in this block alone. "..." stands for the arguments that the config has. @param puts adds the line if the block lacks it */
 function setIn(
   block: readonly Directive[],
   line: Directive,
@@ -132,12 +135,12 @@ function setIn(
   return changed;
 }
 
-/** Further arguments follow the format's name. */
+/** Further arguments of an access_log come after the name of its format. */
 function withFormat({ name, args }: Directive): readonly string[] {
   return name === 'access_log' && args.length === 1 ? [...args, 'combined'] : args;
 }
 
-/** Remote logs, and those with variables in the name, are not buffered. */
+/** nginx does not buffer a log with variables in its name, or a remote log. */
 function canExtend(line: Directive): boolean {
   const isFixed = line.name === 'access_log' && /\$|^syslog:/.test(bareWord(line.args[0] ?? ''));
   return !isOff(line) && !isFixed;
@@ -153,7 +156,7 @@ function meaning({ name, args }: Directive, { cores }: PageAt): string {
   return JSON.stringify(isAuto ? [String(cores)] : words);
 }
 
-/** A word with = replaces its namesake. */
+/** A word with = replaces the word of the same name. */
 function joined(standing: readonly string[], words: readonly string[]): string[] {
   const nameOf = (word: string) => bareWord(word).split('=')[0] as string;
   if (words.every((word) => standing.includes(word))) return [...standing];
@@ -191,15 +194,15 @@ function hasPort(listen: Directive, port: number): boolean {
   return 'port' in address && address.port === port;
 }
 
-/** They name the files of a path; found once, as there may be thousands of servers. */
+/** The lines of a block that name the files of a path. They are found once, since a config may have thousands of servers. */
 function fileLinesOf(http: readonly Directive[]): Directive[] {
   return http.filter(({ name }) => name === 'index' || name === 'try_files');
 }
 
-/** The page's requests reach locations by them; undefined: any, since they are rewritten. */
+/** The paths by which requests for the page reach locations. undefined: any path, since the config rewrites them. */
 type Paths = readonly string[] | undefined;
 
-/** @param shared fileLinesOf the http block */
+/** @param shared the result of fileLinesOf for the server's http block */
 function pathsOf(
   { block = [] }: Directive,
   shared: readonly Directive[],
@@ -237,10 +240,10 @@ function mayServe({ name, args, block }: Directive, paths: Paths): boolean {
   }
 }
 
-/** Taken once for each address. */
+/** Words of a listen line that nginx accepts only once for each address. */
 const socketWord = /^(?:backlog|reuseport|deferred|fastopen|rcvbuf|sndbuf|so_keepalive|bind)\b/;
 
-/** Changes each address once: on the line with such words, or the first. */
+/** Adds words to one listen line of each address: to the one with such words, or else the first. */
 function setListens(
   http: readonly Directive[],
   words: readonly string[],
@@ -270,7 +273,7 @@ function setListens(
   });
 }
 
-/** Lines in blocks that may serve the page. */
+/** The lines in the blocks that may serve the page. */
 export function servingLines(config: readonly Directive[], page: PageAt): Directive[] {
   const http = insideHttp(config);
   const shared = fileLinesOf(http);
@@ -278,7 +281,10 @@ export function servingLines(config: readonly Directive[], page: PageAt): Direct
   return servers.flatMap((server) => inside(server.block ?? [], pathsOf(server, shared, page)));
 }
 
-/** Lines of a limit, such as limit_req, where the page may be served. Blocks inherit only if they have none. */
+/**
+ * Returns the lines of a limit, such as limit_req, that apply where the page may be served. A block of nginx inherits such lines only if it
+ * has none of its own.
+ */
 export function turnAwayLines(
   config: readonly Directive[],
   name: string,
@@ -321,7 +327,7 @@ function inside(block: readonly Directive[], paths: Paths): Directive[] {
   );
 }
 
-/** @param block the heading for lines outside of blocks */
+/** @param block the heading for lines outside the config's blocks */
 function settingsOf(config: readonly Directive[], block: string): Setting[] {
   return config.flatMap((directive) => {
     const { name, origin: place } = directive;

@@ -1,4 +1,4 @@
-// Reads a user's config before anything is started: facts, and knobs.
+// Reads a user's own config before anything is started: for its facts, and for knobs.
 import path from 'node:path';
 import { UserError } from '../../errors.ts';
 import { present } from '../../present.ts';
@@ -13,7 +13,10 @@ import type { OwnConfig } from './redirect.ts';
 
 const readers = { nginx: readNginx, h2o: readH2o, nghttpd: readNghttpd };
 
-/** Reads includes, too. @param within nginx's config for a file without http { } @throws UserError if unreadable, or no config of these */
+/**
+ * Reads a config with its includes. Throws UserError if it cannot be read, or is not a config of these servers.
+ * @param within the nginx config in whose http block a file without http { } runs
+ */
 export async function readOwnConfig(name: string, within?: string): Promise<OwnConfig> {
   const file = path.resolve(name);
   const kind = recognise(await readText(file), file);
@@ -29,7 +32,10 @@ export async function readOwnConfig(name: string, within?: string): Promise<OwnC
 
 export type OverlayTarget = Awaited<ReturnType<typeof overlayTarget>>;
 
-/** `overlay` returns the changes by knobs' lines, and the workers then. @throws UserError as readOwnConfig */
+/**
+ * Reads a config for a page. `overlay` returns the changes that the lines of knobs make, and the number of workers with these changes.
+ * Throws UserError as readOwnConfig does.
+ */
 export async function overlayTarget(
   { server, file, within }: Pick<OwnConfig, 'server' | 'file' | 'within'>,
   page: PageAt,

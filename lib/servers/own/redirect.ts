@@ -1,4 +1,4 @@
-// New addresses, files and backends for the copy of a user's config that runs here.
+// Replaces addresses, files and backends in the copy of a user's config that runs on this machine.
 import { once } from 'node:events';
 import path from 'node:path';
 import { Worker } from 'node:worker_threads';
@@ -6,30 +6,35 @@ import { addressIn, UserError } from '../../errors.ts';
 import { isLoopback, loopbackAddress, type UpstreamAddress } from '../ports.ts';
 import type { AdoptPlace } from '../server.ts';
 
+/** A port that a config listens on. */
 export interface Listen {
   port: number;
   tls: boolean;
   http2: boolean;
   /** It does not speak HTTP/1.1. */
   http2Only?: true;
-  /** The UDP port of that number speaks it. */
+  /** The UDP port of that number speaks HTTP/3. */
   http3?: true;
-  /** Names as in the config. */
+  /** Host names, as the config has them. */
   hosts: readonly string[];
 }
 
+/** A user's config, as read before anything is started. */
 export interface OwnConfig {
   server: 'nginx' | 'h2o' | 'nghttpd';
+  /** Absolute path. */
   file: string;
+  /** 'server-cores': a worker for each core of the server. */
   workers: number | 'server-cores';
-  /** Each port once, in order. */
+  /** Each port once, in the order of the config. */
   listens: readonly Listen[];
-  /** nginx's config in whose http block it runs; absent: it is whole. */
+  /** The nginx config in whose http block the file runs; absent: the file is a whole config. */
   within?: string;
+  /** The formats that the lines of log_format define. */
   logFormats?: readonly string[] | undefined;
 }
 
-/** `asked`, or the only one. @throws UserError */
+/** Returns the port to load: `asked`, or the only port. Throws UserError if there is no such port. */
 export function chooseListen(
   file: string,
   listens: readonly Listen[],
@@ -57,7 +62,7 @@ export function listensByPort(entries: readonly Listen[]): Listen[] {
   return [...byPort.values()].map(({ listen, hosts }) => ({ ...listen, hosts: [...hosts] }));
 }
 
-/** All hosts if there is no `host`; or a Unix socket. */
+/** A TCP address (for all hosts if `host` is absent), or the path of a Unix socket. */
 export type ConfigAddress = { port: number; host?: string | undefined } | { socket: string };
 
 function nameOf(address: ConfigAddress): string {
@@ -66,13 +71,13 @@ function nameOf(address: ConfigAddress): string {
     : `${plainHost(address.host)}:${address.port}`;
 }
 
-/** '*' for all, 127.0.0.1 for this machine. */
+/** The host in one notation: '*' for all, 127.0.0.1 for this machine. */
 function plainHost(host = '*'): string {
   if (isLoopback(host)) return loopbackAddress;
   return ['0.0.0.0', '::', '[::]'].includes(host) ? '*' : host;
 }
 
-/** The host of a port that most other machines' clients reach. */
+/** The host that most clients on other machines reach a port by, in the notation of plainHost. */
 export function mostPublicHost(addresses: readonly ConfigAddress[], port: number): string {
   const hosts = addresses.flatMap((address) =>
     'port' in address && address.port === port ? plainHost(address.host) : [],
@@ -86,14 +91,17 @@ export function isAtHost(address: ConfigAddress, host: string): boolean {
   return 'port' in address && plainHost(address.host) === host;
 }
 
-/** Code in a config that answers requests, or a program that h2o starts. In a text or a comment such words cost a longer warm-up. */
+/**
+ * Matches code in a config that answers requests, and programs that h2o starts. A match in a text or a comment only makes the warm-up
+ * longer.
+ */
 const codeInConfig =
   /\b(?:mruby\.handler|fastcgi\.spawn|\w+_by_lua|js_(?:content|set|filter|access|(?:header|body)_filter)|perl)/;
 
 /** A config while its copy is made. */
 export type ConfigCopy = Awaited<ReturnType<typeof beginCopy>>;
 
-/** The most public address of the port `loaded` becomes the place's, all others a free port or socket. */
+/** Begins a copy. The most public address of the port `loaded` gets the place's port, and all others get a free port or socket. */
 export async function beginCopy(
   file: string,
   addresses: readonly ConfigAddress[],
@@ -111,7 +119,7 @@ export async function beginCopy(
       'socket' in address ? `unix:${socket}` : `${loopbackAddress}:${await place.nextPort()}`;
     fresh.set(name, to);
   }
-  /** Old addresses by new. */
+  /** Old addresses by new address. */
   const moves = new Map<string, Set<string>>();
   const notes: string[] = [];
   const upstreams: UpstreamAddress[] = [];
@@ -119,9 +127,9 @@ export async function beginCopy(
 
   const copy = {
     place,
-    /** Relative names begin here. */
+    /** Base folder of relative names in the config. */
     folder: path.dirname(place.within ?? file),
-    /** Other changes, a line each. */
+    /** Changes to other things than addresses, a line each. */
     notes,
 
     /** HOST:PORT or unix:PATH; undefined if it does not listen there. */
@@ -129,7 +137,7 @@ export async function beginCopy(
       fresh.get(nameOf(address)) ??
       ('port' in address ? fresh.get(`*:${address.port}`) : undefined),
 
-    /** Notes a listen line's new address; undefined for HTTP/3 that is not loaded. */
+    /** Notes and returns the new address of a listen line; undefined for HTTP/3 that is not loaded. */
     move(address: ConfigAddress, written: string, isQuic: boolean): string | undefined {
       if (isQuic && !(place.http3 && 'port' in address && address.port === loaded)) {
         const what = place.http3 ? 'another port' : 'HTTP/3';
@@ -146,7 +154,9 @@ export async function beginCopy(
       upstreams.push(address);
     },
 
-    /** Each `original`, a log or folder, has one. @param name gets a number: access-1.log */
+    /**
+     * Returns the temporary path for a log or folder of the config, one for each `original`. @param name gets a number, as in access-1.log
+     */
     temporaryFile(original: string, name: string): string {
       const { name: stem, ext } = path.parse(name);
       const next = path.join(place.temp, `${stem}-${temporaryFiles.size + 1}${ext}`);
@@ -155,7 +165,7 @@ export async function beginCopy(
       return to;
     },
 
-    /** Common to all. @param printed the changed config */
+    /** Returns the parts that all adopted configs share. @param printed the changed config */
     adopted(printed: string, workers: OwnConfig['workers']) {
       const moved = [...moves].map(([to, was]) => {
         const place = to.startsWith('unix:') ? 'a temporary socket' : to;
@@ -178,21 +188,26 @@ export function noteUser(user: string | undefined, { notes, place }: ConfigCopy)
     notes.push(`user ${user} → ${place.user?.name ?? 'the user who starts bakeoff'}`);
 }
 
-/** Ends with the server. */
+/** What notes print instead of a path: the server's standard error, and a file that is removed with the server. */
 export const runLog = 'error.log of this run';
 export const temporary = 'a temporary file';
 
+/** The end of an error about a target on another machine. */
 export const leaving =
   'may leave this machine, and only loopback addresses may be loaded: pass it to 127.0.0.1, or take it out of a copy of the config';
 
-/** The stub answers plain HTTP alone. */
+/** Whether the stub can stand for the backend of a directive: it answers plain HTTP only. */
 const mayBeStub = (line: string): boolean =>
   !/^(?:fastcgi|uwsgi|scgi|grpc|memcached)[._]|https:\/\//i.test(line);
 
 /**
- * The target, with the config's own address moved; other backends are noted. @param target host:port, a URL, or unix:PATH
- * @param line the directive as written, `where` FILE:LINE @param blocks upstream blocks in lower case, whose servers are checked themselves
- * @param asksResolver names need DNS, as with a variable @throws UserError for another machine, or an address that depends on a variable
+ * Returns the target, with the config's own address replaced by its new one, and notes any other backend.
+ * @param target host:port, a URL, or unix:PATH with or without a scheme
+ * @param line the directive, as written
+ * @param where FILE:LINE
+ * @param blocks names of upstream blocks, in lower case; their servers are checked separately
+ * @param asksResolver names need DNS, as in nginx if there is a variable
+ * @throws UserError for another machine, or an address that depends on a variable
  */
 export function localTarget(
   target: string,
@@ -214,7 +229,7 @@ export function localTarget(
   const [, scheme, authority = '', rest = ''] =
     /^(?:(\w+):\/\/)?([^/?$]*)(.*)$/s.exec(target) ?? [];
   const [, host, port] = /^(\[[^\]]*\]|[^:]+)(?::(\d+))?$/.exec(authority) ?? [];
-  // A host with a port is none.
+  // If a port follows it, the name of an upstream block is a host name.
   const isBlock = host !== undefined && blocks.has(host.toLowerCase()) && port === undefined;
   const { upstreams, ...place } = copy.place;
   const bare = target.replace(/^\w+:\/\//, '');
@@ -224,12 +239,12 @@ export function localTarget(
   );
   if (stand !== undefined && !isBlock) {
     const { name, to, address } = stand;
-    // A variable may have the scheme.
+    // A variable may include the scheme.
     const usual = line.startsWith('proxy_pass ') ? 'http://' : '';
     const after = bare.slice(name.length).replace(/^:\d+/, '');
     const next = `${target.slice(0, -bare.length) || usual}${address}${after}`;
     const redirected = `${line} at ${to}`;
-    // The config's port is somebody else's here.
+    // On this machine, the config's port may belong to another program.
     const unmoved = { ...copy, place, movedTo: () => undefined };
     if (to === address) return localTarget(next, redirected, where, unmoved);
     if (!mayBeStub(line))
@@ -243,7 +258,7 @@ export function localTarget(
   const authorityShown = addressIn(/^[^/?]*/.exec(bare)?.[0] ?? '');
   const stub = mayBeStub(line) ? ' (=stub:5ms:2KB for a stub)' : '';
   const standing = `, or say what stands for it: --upstream '${authorityShown}=127.0.0.1:9000'${stub}`;
-  // Any other variable could continue the host's name.
+  // Any variable but $request_uri could continue the host's name.
   if (rest.startsWith('$') && !/^\$(?:request_uri\b|\{request_uri\})/.test(rest))
     throw new UserError(
       `${where}: ${line} may leave this machine, a variable says to where: name an address of 127.0.0.1${standing}`,
@@ -264,8 +279,8 @@ export function localTarget(
 }
 
 /**
- * Answers each request after a set time, in a thread. As text: other hosts have no files of bakeoff. The server may be about to use an idle
- * connection.
+ * The stub for a backend answers each request after a set time, in a thread of its own. It is kept as text, since other hosts have no files
+ * of bakeoff. Its idle connections stay open, since the server could be about to use one.
  */
 const stubSource = `
 const { parentPort, workerData: { ms, bytes } } = require('node:worker_threads');
@@ -279,7 +294,7 @@ server.listen(0, '127.0.0.1', () => parentPort.postMessage(server.address().port
 
 const factors: Record<string, number> = { ms: 1, s: 1000, b: 1, kb: 1e3, mb: 1e6 };
 
-/** stub:50ms or stub:50ms:2KB, up to 100 MB. */
+/** Reads stub:50ms or stub:50ms:2KB, up to 100 MB; undefined for any other text. */
 export function readStub(text: string) {
   const [, time, unit = '', size = 1000, kind = 'b'] =
     /^stub:(\d{1,5})(ms|s)(?::(\d{1,6})(b|kb|mb))?$/.exec(text.toLowerCase()) ?? [];
@@ -292,7 +307,7 @@ export function readStub(text: string) {
 
 const stubs = new Map<string, Promise<string>>();
 
-/** A stub's HOST:PORT, which ends with this process; other text as it is. */
+/** Returns HOST:PORT of a stub, which ends with this process; returns any other text as it is. */
 export function addressFor(text: string): Promise<string> {
   const stub = readStub(text);
   const address = stubs.get(text) ?? (stub === undefined ? Promise.resolve(text) : startStub(stub));

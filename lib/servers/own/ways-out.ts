@@ -1,10 +1,12 @@
-// Directives by which nginx talks to other machines, beside *_pass and upstreams.
+// Directives of nginx by which it talks to other machines, beside *_pass and the servers of upstream blocks.
 import { UserError, addressIn } from '../../errors.ts';
 import { bareWord, quoted, type Directive } from '../nginx-config.ts';
 import { isLoopback } from '../ports.ts';
 import { leaving, type ConfigCopy } from './redirect.ts';
 
-/** Other modules' directives: the first word is an address, with this port by default. */
+/**
+ * Directives of other modules. The first word is the address that the module connects to; the number is the port if the address has none.
+ */
 const backends = new Map([
   ['datadog_agent_url', 8126],
   ['drizzle_server', 3306],
@@ -16,7 +18,7 @@ const backends = new Map([
   ['statsd_server', 8125],
 ]);
 
-/** nginx asks machines that their words, files or clients name. */
+/** Directives by which nginx asks other machines, which their words, files or clients name. */
 const clients = new Set([
   'acme_issuer',
   'auth_gss',
@@ -38,30 +40,30 @@ const clients = new Set([
   'upsync',
 ]);
 
-/** Names are looked up at the start, by another machine. */
+/** Directives with names that nginx looks up at its start, by asking another machine. */
 const lookups = new Set(['debug_connection', 'resolver', 'set_real_ip_from']);
 
-/** No address, network or option. */
+/** Whether a word is the name of a machine, and no address, network or option. */
 function isName(word: string): boolean {
   return !/^(?:[\d.:/a-f]+|\[[\d.:a-f]+\](?::\d+)?|unix:.*|localhost|\w+=.*)$/i.test(word);
 }
 
-/** Modules' names of directives with an address, or several with commas. A base URL is for the client. */
+/** How modules name a directive that has an address, or several with commas. A base URL is one for the client. */
 const addressed =
   /_(?:server|host|(?<!base_)url|address|endpoint|collector|tracker|broker_list|dsn|udplog|socketlog)$/;
 
-/** The address with a port, for a backend that may be looked up. */
+/** If the directive names a backend that may be looked up, returns it with a port in the address; otherwise undefined. */
 export function backendOf(directive: Directive): Directive | undefined {
   const port = backends.get(directive.name);
   const [first = '', ...others] = directive.args;
   const address = bareWord(first);
-  // One with a password is neither looked up nor printed.
+  // An address with a password is neither looked up by name nor printed.
   if (port === undefined || address.includes('@')) return undefined;
   const whole = address.replace(/^((?:\w+:\/\/)?(?:\[[^\]]*\]|[^:/?@]+))(?=[/?]|$)/, `$1:${port}`);
   return whole === address ? directive : { ...directive, args: [quoted(whole), ...others] };
 }
 
-/** Records backends here. @throws UserError if another machine may be contacted */
+/** Notes backends on this machine. Throws UserError for a directive that may contact another machine. */
 export function requireNoClient({ name, args, origin }: Directive, { notes }: ConfigCopy): void {
   const words = args.map(bareWord);
   const [first = ''] = words;
@@ -71,7 +73,7 @@ export function requireNoClient({ name, args, origin }: Directive, { notes }: Co
   if (looksUp || logsElsewhere || (clients.has(name) && !isOff))
     throw new UserError(`${origin}: ${name} ${leaving}`);
   if (backendOf({ name, args, origin }) !== undefined || !isAddressed(name)) return;
-  // A location, or a socket.
+  // A path names a location, or a socket.
   if (/^(?:on|off|\/.*|)$/s.test(first)) return;
   const line = `${name} ${addressIn(first)}`;
   if (!first.split(',').every(isLocal)) throw new UserError(`${origin}: ${line} ${leaving}`);
@@ -86,7 +88,7 @@ function isSyslog(word: string): boolean {
   return /^syslog:.*server=/s.test(word);
 }
 
-/** Takes an address such as redis://:password@host:1/2. */
+/** Whether the host of redis://:password@host:1/2 is this machine. */
 function isLocal(address: string): boolean {
   if (address.startsWith('unix:')) return true;
   const [, host = ''] =

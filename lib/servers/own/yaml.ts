@@ -1,4 +1,4 @@
-// h2o's YAML: a user's config with !file includes, as a tree with origins.
+// h2o's YAML: reads a user's config with its !file includes as a tree, in which each part has its origin.
 import path from 'node:path';
 import {
   isAlias,
@@ -15,14 +15,16 @@ import {
 import { addressIn, UserError, withShortQuotes, wordIn } from '../../errors.ts';
 import { ours, readIncluded, realPathOf, type Layer } from '../config-files.ts';
 
-/** More than a config has. A million takes the parser a second. */
+/** Far more characters than a config has. The parser takes a second for each million. */
 const mostLetters = 4e6;
-/** More than a config has. */
+/** Far more levels than a config has. */
 const mostNested = 100;
-/** More than a config has. Aliases of aliases multiply. */
+/** Far more values than a config has. Aliases of aliases multiply them. */
 const mostValues = 1e6;
 
-/** @throws UserError before the parser, which calls itself for each level, runs out of stack */
+/**
+ * Throws UserError for a text that is nested much too deep, before the parser, which calls itself for each level, runs out of stack.
+ */
 function requireShallow(file: string, text: string): void {
   let [line, indent, values, depth] = [1, 0, 0, 0];
   let isIndent = true;
@@ -46,7 +48,7 @@ function parse({ file, text }: Layer, lineCounter: LineCounter): Document.Parsed
   const [error] = document.errors;
   if (error !== undefined) {
     const line = lineCounter.linePos(error.pos[0]).line || 1;
-    // Unquoted, the file's text is at the end.
+    // A message without quotes may end with text of the file.
     const problem = withShortQuotes(error.message).replace(/(?<=\w: )\S.*/, addressIn);
     throw new UserError(`h2o config ${file}:${line}: ${problem}`);
   }
@@ -56,18 +58,18 @@ function parse({ file, text }: Layer, lineCounter: LineCounter): Document.Parsed
 function documentOf(file: string, text: string, lineCounter: LineCounter): Document.Parsed {
   const { stackTraceLimit } = Error;
   try {
-    // The parser's Error for each fault has a stack, which takes seconds.
+    // The parser makes an Error for each fault. If there are many, their stacks take seconds.
     Error.stackTraceLimit = 0;
     return parseDocument(text, {
       schema: 'failsafe',
       uniqueKeys: false,
       logLevel: 'silent',
-      // They quote lines, which may be long.
+      // Pretty errors quote their line, which may be all of the text.
       prettyErrors: false,
       lineCounter,
     });
   } catch (error) {
-    // The parser does not end where a quote ends in mid-line.
+    // If a quote ends in the middle of a line, the parser calls itself without end.
     if (error instanceof RangeError)
       throw new UserError(`h2o config ${file}: cannot be read as YAML: look at its quotes`);
     throw error;
@@ -76,14 +78,14 @@ function documentOf(file: string, text: string, lineCounter: LineCounter): Docum
   }
 }
 
-/** All scalars are text, as for h2o. `origin` as of Layer. */
+/** YAML as h2o reads it: all scalars are text. `origin` as in Layer. */
 export type Tree = { origin: string } & (
   | { kind: 'text'; text: string; tag?: string }
   | { kind: 'list'; items: Tree[] }
   | { kind: 'map'; pairs: YamlPair[] }
 );
 
-/** h2o takes all of a key. `origin`: the key's. */
+/** A key of a mapping and its value. A mapping may have a key several times: h2o uses all of them. `origin`: that of the key. */
 export interface YamlPair {
   key: string;
   origin: string;
@@ -92,7 +94,7 @@ export interface YamlPair {
 
 export type MapTree = Extract<Tree, { kind: 'map' }>;
 
-/** Names in !file begin at its folder. @throws UserError with file and line */
+/** Reads a config as a tree. Names in !file are relative to the config's folder. Throws UserError with file and line. */
 export async function readYaml(config: Layer): Promise<MapTree> {
   const { file } = config;
   const reading = { folder: path.dirname(file), size: { letters: 0, values: 0, deepest: 0 } };
@@ -102,21 +104,21 @@ export async function readYaml(config: Layer): Promise<MapTree> {
   throw new UserError(`h2o config ${file}:1: is not a YAML mapping, as h2o's configs are`);
 }
 
-/** Shared by a config's files. */
+/** State that the files of a config share while they are read. */
 interface Reading {
   folder: string;
-  /** So far: characters, values, and the deepest level. */
+  /** The number of characters and values read so far, and the deepest level of the values being read. */
   size: { letters: number; values: number; deepest: number };
 }
 
-/** Reads each file once. */
+/** Reads one file of a config, once. */
 class FileReader {
   readonly #layer: Layer;
-  /** They include each other, from the config on. */
+  /** The files that include each other, from the config to this file. */
   readonly #open: readonly string[];
   readonly #reading: Reading;
   readonly #lines = new LineCounter();
-  /** The last of a name counts. */
+  /** The values with an anchor that were read so far. If a name occurs again, the last one counts. */
   readonly #anchors = new Map<string, { tree: Tree; values: number; height: number }>();
 
   constructor(layer: Layer, open: readonly string[], reading: Reading) {
@@ -125,7 +127,7 @@ class FileReader {
     this.#reading = reading;
   }
 
-  /** @param depth levels above */
+  /** @param depth levels above the file */
   read(depth: number): Promise<Tree> {
     const { size } = this.#reading;
     size.letters += this.#layer.text.length;
@@ -137,7 +139,10 @@ class FileReader {
     return this.#convert(parse(this.#layer, this.#lines).contents, 1, depth);
   }
 
-  /** @param above the parent's line, for an empty node @param depth levels above */
+  /**
+   * @param above the line of the node's parent, for an empty node
+   * @param depth levels above the node
+   */
   async #convert(node: Node | null, above: number, depth: number): Promise<Tree> {
     const { size } = this.#reading;
     const before = { ...size };
@@ -194,7 +199,7 @@ class FileReader {
     return merged(pairs);
   }
 
-  /** @param meant an alias's addition */
+  /** @param meant what an alias adds to the size */
   #requireSize(line: number, depth: number, meant: { values: number; height: number }): void {
     const { size } = this.#reading;
     size.values += meant.values;
@@ -235,7 +240,7 @@ export function yamlPair(key: string, value: unknown): YamlPair {
   return { key, origin: ours, value: treeOf(value) };
 }
 
-/** The first value of a key, in any case, as h2o. */
+/** Returns the first value of a key, in upper or lower case, as h2o does. */
 export function get(tree: Tree | undefined, wanted: string): Tree | undefined {
   return yamlPairs(tree).find(({ key }) => key.toLowerCase() === wanted)?.value;
 }
@@ -244,17 +249,17 @@ export function itemsOf(tree: Tree): Tree[] {
   return tree.kind === 'list' ? tree.items : [tree];
 }
 
-/** None if it is no mapping. */
+/** Returns the pairs of a mapping, and none for any other value. */
 export function yamlPairs(tree: Tree | undefined): YamlPair[] {
   return tree?.kind === 'map' ? tree.pairs : [];
 }
 
-/** Looks at the config, or at a host. */
+/** Returns the values of `listen` in the config or in a host. */
 export function listensIn(tree: Tree): Tree[] {
   return yamlPairs(tree).flatMap(({ key, value }) => (key === 'listen' ? itemsOf(value) : []));
 }
 
-/** Adds merge keys (<<), unless their keys are there. */
+/** Adds the pairs of merge keys (<<), unless their keys are there already. */
 function merged(pairs: readonly YamlPair[]): YamlPair[] {
   const keys = new Set(pairs.map(({ key }) => key));
   return pairs.flatMap((pair) => {
@@ -269,7 +274,7 @@ function merged(pairs: readonly YamlPair[]): YamlPair[] {
   });
 }
 
-/** Items of a list, values of a mapping. `key`: '' in a list. */
+/** Changes the items of a list, or the values of a mapping. `key` is '' in a list. */
 export function mapInside(tree: Tree, change: (value: Tree, key: string) => Tree): Tree {
   if (tree.kind === 'text') return tree;
   if (tree.kind === 'list') return { ...tree, items: tree.items.map((item) => change(item, '')) };
@@ -290,7 +295,7 @@ export function oneLine(tree: Tree): string {
   return `{${tree.pairs.map(({ key, value }) => `${key}: ${oneLine(value)}`).join(', ')}}`;
 }
 
-/** A value a line, with its origin as a comment. */
+/** Prints YAML with each value on its own line, and its origin as a comment. */
 export function printYaml(tree: Exclude<Tree, { kind: 'text' }>, indent = ''): string {
   const parts =
     tree.kind === 'list'
@@ -309,7 +314,7 @@ export function printYaml(tree: Exclude<Tree, { kind: 'text' }>, indent = ''): s
     .join('');
 }
 
-/** JSON's strings are YAML's, and h2o takes quoted text as plain. */
+/** A JSON string is a YAML scalar, and h2o takes quoted text as plain text. */
 function scalar(text: string): string {
   return /^[\w/][\w./@+-]*$/.test(text) ? text : JSON.stringify(text);
 }
