@@ -101,7 +101,7 @@ const words: Readonly<Record<State, string>> = {
   unknown: '',
 };
 
-/** Whether a gate holds for a comparison; `open` if its interval or verdict is compatible with both. */
+/** Whether a gate holds for a comparison; `open` if its interval or verdict leaves that undecided. */
 function stateOf(gate: Gate, row: Comparison): State {
   if (gate.beyond === undefined) {
     if (verdicts[gate.verdict].includes(row.verdict)) return 'holds';
