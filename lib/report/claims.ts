@@ -105,10 +105,7 @@ function decideRest(rest: ClaimRest, resolution: number, result: Result, failed:
   };
 }
 
-/**
- * Decides the claim that one amount is `claimed` times another one, which is less.
- * @param claimed a ratio below 1
- */
+/** Decides the claim that an amount is only the share `claimed` of another one. */
 function stateOfLess(measured: Measured, claimed: number, resolution: number): ClaimState {
   if (isSame(measured, resolution)) return 'does not hold here';
   if (measured.ratio > 1) return 'opposite here';
@@ -234,6 +231,7 @@ export function ownFigures(
   });
 }
 
+/** Returns the figures as one text. */
 export function madeBy(figures: readonly OwnFigures[]): string {
   return figures.map(({ text }) => text).join('; ');
 }

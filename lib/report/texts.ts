@@ -132,6 +132,7 @@ function collapsedTables(result: Result): Table[] {
   return tables;
 }
 
+/** Whether an article published figures of the scenario. */
 function isOfArticle({ variants }: Result): boolean {
   return variants.some(({ published }) => published !== null);
 }
