@@ -1,4 +1,4 @@
-// Reads arguments. A wrong one is refused with the nearest right one.
+// Reads a command's arguments strictly. A wrong one is refused with the nearest right one.
 import { parseArgs } from 'node:util';
 import { usageError, unknownWord } from '../errors.ts';
 import { wrapLines } from '../report/table.ts';
@@ -26,8 +26,9 @@ export interface Flag {
   help: string;
   /** It is for one of these flags, and is refused without. */
   needs?: readonly string[];
+  /** Flags with which it is refused. */
   without?: readonly string[];
-  /** A feature's: called when all flags are read. Throws UserError (exit code 2). */
+  /** Checks the value of a feature's flag once all flags are read. Throws UserError (exit code 2). */
   check?: Reader<unknown>;
   /** It decides the requests/s of loads. A command takes one such flag. */
   setsRate?: true;
@@ -58,7 +59,10 @@ export const noInstall = {
 
 export type Arguments = ReturnType<typeof readArguments>;
 
-/** @throws UserError (exit code 2) for a flag that is unknown, given twice, without or with a wrong value, or with others that refuse it */
+/**
+ * @throws UserError (exit code 2) for a flag that is unknown or given twice, that lacks its value, that has a value and takes none, or
+ * that does not go with another
+ */
 export function readArguments(args: readonly string[], known: Readonly<Record<string, Flag>>) {
   const options = Object.fromEntries(
     Object.entries(known).map(([name, { value }]) => [
@@ -135,7 +139,10 @@ export function flagsWith(
   return Object.keys(known).filter((name) => known[name]?.[property]);
 }
 
-/** @throws UserError (exit code 2) for several */
+/**
+ * Returns the only positional argument, or undefined if there is none.
+ * @throws UserError (exit code 2) for several
+ */
 export function onlyArgument([only, extra]: readonly string[], what: string): string | undefined {
   if (extra === undefined) return only;
   throw usageError(`one ${what} at a time: "${extra}" is one word too many`);
@@ -148,7 +155,10 @@ export function printHelp(lines: readonly string[], flags?: Readonly<Record<stri
   console.log(wrapLines(all, process.stdout.columns || Infinity, textAt).join('\n'));
 }
 
-/** @param isAll the rare ones too, as for `--help all` */
+/**
+ * Prints a help text with its flags in groups.
+ * @param isAll prints the rare flags too, as for `--help all`
+ */
 export function printGroupedHelp(
   lines: readonly string[],
   known: Readonly<Record<string, Flag>>,

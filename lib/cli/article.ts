@@ -27,9 +27,10 @@ import { findDone } from './stored-results.ts';
 import { print, say, terminalOf } from './run-output.ts';
 
 /**
- * Runs scenarios in order, long ones with --quick, and writes article.html and article.md. Names those that cannot run here. Returns the
- * highest exit code, or 1 if one could not run. @throws UserError (exit code 2) for flags of a single scenario; Interrupted, after writing
- * the page so far
+ * Runs the article's scenarios in order, long ones with --quick, and writes article.html, and article.md with the main tables. Prints
+ * which scenarios cannot run on this machine.
+ * @returns the highest exit code, or 1 if a scenario could not run
+ * @throws UserError (exit code 2) for flags of a single scenario; Interrupted, after writing the page of the results so far
  */
 export async function runArticle(article: Article, options: ScenarioOptions): Promise<number> {
   requireNoSingle(options);

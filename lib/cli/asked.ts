@@ -1,4 +1,4 @@
-// The flags that compare and knobs share: pages, traffic, loads, starts of sides.
+// Reads the flags that compare and knobs share: pages, traffic, loads, and how sides are started.
 import { prefixed, usageError, unknownWord } from '../errors.ts';
 import { features } from '../features.ts';
 import { present, allNames } from '../present.ts';
@@ -110,6 +110,7 @@ export const askedFlags = {
 export type AskedRun = Awaited<ReturnType<typeof readAsked>>;
 
 interface ReadPages {
+  /** `flag` is the flag that named them. */
   pages?: AskedPages & { flag: string };
   /** What the check before the load has to know of them. */
   recorded?: Pick<AskedRequests, 'record' | 'acceptsDifferences'>;
@@ -248,7 +249,7 @@ function readUpstreams(values: readonly string[]): Record<string, string> | unde
   return pairs.length === 0 ? undefined : Object.fromEntries(pairs);
 }
 
-/** From values of --bin: `nginx=/a` gives `/a`, `new:nginx=/a` gives `new=/a`. */
+/** The values of --bin for a server: `nginx=/a` gives `/a`, and `new:nginx=/a` gives `new=/a`. */
 function binariesOf(server: string, values: readonly string[]): string[] {
   return values.flatMap((value) => {
     const [, name, called = '', file = ''] =

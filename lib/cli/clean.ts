@@ -31,7 +31,7 @@ const kept: readonly Kept[] = [
 
 const folderOf = ({ folder }: Kept): string => join(bakeoffFolder, folder);
 
-/** Throws UserError or the file system's error, and removes nothing, if a folder is in use or another user's. */
+/** Prints what was removed. Throws UserError, or the file system's error, and removes nothing, if a folder is in use or another user's. */
 export async function cleanCommand(args: readonly string[]): Promise<number> {
   const {
     positionals: [word],
@@ -76,7 +76,7 @@ export async function cleanCommand(args: readonly string[]): Promise<number> {
   }
 }
 
-/** Throws the file system's error for another user's. */
+/** Whether the folder exists. Throws the file system's error for another user's. */
 function isThere(folder: Kept): boolean {
   const path = folderOf(folder);
   if (!existsSync(join(path, folder.lock))) return false;

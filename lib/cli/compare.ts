@@ -59,7 +59,7 @@ const compareFlags = {
   ...runFlags,
 } as const satisfies Record<string, Flag>;
 
-/** Without arguments prints the help and returns 2. Throws UserError and Interrupted. */
+/** Returns the exit code; without arguments prints the help and returns 2. Throws UserError and Interrupted. */
 export async function compareCommand(args: readonly string[]): Promise<number> {
   const parsed = readArguments(args, compareFlags);
   const { positionals, flags } = parsed;
@@ -79,7 +79,7 @@ export async function compareCommand(args: readonly string[]): Promise<number> {
     const same = await sameSides(sides);
     const planOf = (scenario: Scenario, ownLoopbacks = false) =>
       makePlan(scenario, scenario.variants, run.cores, { ...options, exact: false, ownLoopbacks });
-    // What cannot be planned is refused before anything is started; answers complete the plan.
+    // What cannot be planned is refused before anything is installed or started; the answers of the sides complete the plan.
     planOf(scenarioOf(sides, same, called));
     const servers = sides.map(({ server }) => server);
     const ready = await getTools(run, servers, options);
@@ -97,7 +97,7 @@ export async function compareCommand(args: readonly string[]): Promise<number> {
   });
 }
 
-/** Starts each side once, after the command that builds them. Throws UserError with its name. */
+/** Starts each side once, after the command that builds them. Throws UserError with the side's name. */
 async function tryAll(
   sides: readonly Side[],
   ready: ReadyRun,
@@ -166,7 +166,7 @@ const help = [
 
 const usualName = 'compare';
 
-/** A difference between equal sides is noise. Leaves out sides without an equal. */
+/** Groups equal sides: a difference within a group is noise. Sides without an equal are left out. */
 export async function sameSides(sides: readonly Side[]): Promise<Side[][]> {
   const groups: Side[][] = [];
   for (const side of sides) {
@@ -191,14 +191,18 @@ async function isSame(a: Side, b: Side): Promise<boolean> {
   const text = await readFile(fileA);
   if (!text.equals(await readFile(fileB))) return false;
   if (path.dirname(fileA) === path.dirname(fileB)) return true;
-  // Elsewhere relative paths lead elsewhere: nginx's includes and roots, all that others serve.
+  // In another folder, relative paths lead elsewhere: nginx's includes and roots, and all that the others serve.
   return (
     a.source.config.server === 'nginx' &&
     !/\b(?:include|root|alias)\s+["']?[^/\s"']/.test(text.toString('utf8'))
   );
 }
 
-/** @param same from sameSides @param footnotes on answers */
+/**
+ * Makes the scenario that compares the sides.
+ * @param same the groups from sameSides
+ * @param footnotes notes on the answers
+ */
 function scenarioOf(
   sides: readonly (Side & Partial<Pick<Tried, 'answer'>>)[],
   same: readonly (readonly Side[])[],
@@ -233,7 +237,11 @@ function pageOf({ page, answer }: Side & Partial<Pick<Tried, 'answer'>>): Page {
   return { ...withRequests(page, answer.requests), bodyBytes: Math.round(answer.bytes) };
 }
 
-/** `redirections` has what is redirected, `table` what differs, `advice` what to do. @param same from sameSides */
+/**
+ * Makes the scenario, with what to print before it: `redirections` are the changes to configs, `table` shows in what the sides differ,
+ * and `advice` says what to do.
+ * @param same the groups from sameSides
+ */
 export function scenarioOfSides(
   sides: readonly Tried[],
   same: readonly (readonly Side[])[],

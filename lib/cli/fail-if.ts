@@ -7,7 +7,7 @@ import { metricWords, verdictWord } from '../report/metric-words.ts';
 import type { BesideRatio, Comparison, Metric, Result, Verdict } from '../result/result.ts';
 import { withRounds } from '../analysis/phases.ts';
 
-/** Holds for a verdict, or for an interval beyond a limit in the verdict's direction. */
+/** Holds for a verdict, or if the whole interval of a metric lies beyond a limit in the verdict's direction. */
 interface Gate {
   /** The flag's value as given. */
   text: string;
@@ -58,9 +58,11 @@ export function readFailIf(flag: string, text: string) {
 }
 
 /**
- * Returns 3 if a gate holds, whatever is known of the others, else 0. @param say prints each gate and comparison: the figure with its
- * interval, and whether it holds @throws UserError if none holds and a comparison lacks its verdict or figure, or its link was late, and
- * if too many requests failed
+ * Decides the gates for each comparison.
+ * @param say prints a line for each gate and comparison: the figure with its interval, and whether the gate holds
+ * @returns 3 if a gate holds for a comparison, even if another cannot be decided; else 0
+ * @throws UserError if too many requests failed; and if no gate holds, and a comparison has no verdict or figure, or its link did not
+ * keep its delay
  */
 export function failIfCode(
   result: Result,
@@ -99,7 +101,7 @@ const words: Readonly<Record<State, string>> = {
   unknown: '',
 };
 
-/** `open`: interval or verdict does not tell. */
+/** Whether a gate holds for a comparison; `open` if its interval or verdict leaves that undecided. */
 function stateOf(gate: Gate, row: Comparison): State {
   if (gate.beyond === undefined) {
     if (verdicts[gate.verdict].includes(row.verdict)) return 'holds';
@@ -110,7 +112,7 @@ function stateOf(gate: Gate, row: Comparison): State {
   return far > gate.beyond ? 'open' : 'fails';
 }
 
-/** Why it cannot be told whether a gate holds. */
+/** Says why a gate cannot be decided for a comparison; undefined if it can. */
 function whyUnknown(gate: Gate, row: Comparison): string | undefined {
   const { verdict, why, delayNotHeld } = row;
   if (delayNotHeld.length > 0)
@@ -129,7 +131,7 @@ function figureOf({ metric }: Gate, row: Comparison): Figure | null {
   return beside === null ? null : { ...beside, metric };
 }
 
-/** The interval's ends beyond 1 in the gate's direction, the nearer first. */
+/** How far the ends of the interval lie beyond 1 in the gate's direction, the nearer end first. */
 function endsBeyond(
   { verdict }: Gate,
   { ci95: [low, high], metric }: Figure,
@@ -139,14 +141,14 @@ function endsBeyond(
     : [1 - high, 1 - low];
 }
 
-/** "requests/s −4.0 % [−5.0, −3.1]", with the verdict where that decides. */
+/** Returns "requests/s −4.0 % [−5.0, −3.1]", followed by the verdict if the gate asks for one. */
 function figureText(gate: Gate, row: Comparison): string {
   const { metric, ratio, ci95 } = figureOf(gate, row) ?? row;
   const figure = `${metricWords[metric].name} ${effect(ratio, ci95)}`;
   return gate.beyond === undefined ? `${figure} ${verdictWord(metric, row.verdict)}` : figure;
 }
 
-/** Requests/s may leave open what CPU time shows: that is a condition of its own. */
+/** Points to the CPU time if it shows a slowdown that requests/s do not: only a condition on the CPU time (`cpu>3%`) covers that. */
 function cpuText({ metric, verdict }: Gate, row: Comparison, state: State): string {
   const isOpen = metric === undefined && row.metric === 'rps' && state !== 'holds';
   if (!isOpen || verdict !== 'slower' || row.cpu?.verdict !== 'slower') return '';

@@ -16,12 +16,12 @@ import { Interrupted, underSignals } from '../signals.ts';
 /** A scenario may read a large log. */
 const usualSeconds = 60;
 
-/** A scenario file has at most 100 MB, and the answer up to two bytes for a character. */
+/** The longest answer in bytes: a scenario file has at most 100 MB, and a character of it takes up to two bytes in the answer. */
 const mostBytes = 256e6;
 
 type Answer = { scenario: unknown } | { problem: string };
 
-/** A name, or a file (with a / or a script's ending). @throws UserError with exit code 2 if there is none, 1 if it is wrong */
+/** The scenario with that name, or in that file (with a / or a script's ending). @throws UserError with exit code 2 if there is none, 1 if it is wrong */
 export async function findScenario(name: string): Promise<Scenario> {
   const isFile = name.includes('/') || /\.[cm]?[jt]s$/.test(name);
   if (!isFile) return shippedScenario(name);
@@ -39,8 +39,9 @@ export async function findScenario(name: string): Promise<Scenario> {
 }
 
 /**
- * Compiles and runs a file, and returns its default export, not checked yet; undefined for no scenario. Prints go to stderr, and its
- * processes end with it. @throws Error for code that does not compile, fails, ends its process or takes longer than `seconds`; Interrupted
+ * Compiles and runs a file of TypeScript or JavaScript. What its code prints goes to stderr, and processes that it starts end with it.
+ * @returns the file's default export, which is not checked yet; undefined if it is no scenario
+ * @throws Error for code that does not compile, fails, ends its process or takes longer than `seconds`; Interrupted
  */
 export async function exportedScenario(file: string, seconds = usualSeconds): Promise<unknown> {
   const place = placeOfScenarios();
@@ -60,7 +61,10 @@ export async function exportedScenario(file: string, seconds = usualSeconds): Pr
   return answer.scenario;
 }
 
-/** Among temporary files only where bakeoff has no folder: Node looks for packages in all folders above. */
+/**
+ * Returns the folder in which compiled scenarios are put. Node looks for packages in all folders above a file, so this is a temporary
+ * folder only if bakeoff has no folder of its own.
+ */
 function placeOfScenarios(): string {
   try {
     makeOwnFolder(bakeoffFolder);

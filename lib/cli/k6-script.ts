@@ -1,4 +1,4 @@
-// npm run scenario -- NAME --k6-script FILE: writes a k6 script for running servers.
+// npm run scenario -- NAME --k6-script FILE: writes a scenario as a k6 script for servers that already run.
 import { fileURLToPath } from 'node:url';
 import { inOneLine, messageOf, usageError } from '../errors.ts';
 import { enumeration } from '../format.ts';
@@ -54,8 +54,9 @@ export const k6ScriptFlag = {
 } as const satisfies Record<string, Flag>;
 
 /**
- * @param file absent: NAME.k6.js, in the caller's folder @throws UserError for a scenario that one k6 script cannot load, and a file that
- * cannot be written
+ * Writes the script, and prints how to run it.
+ * @param file absent: NAME.k6.js, in the caller's folder
+ * @throws UserError for a scenario that one k6 script cannot load, and a file that cannot be written
  */
 export async function writeK6Script(
   scenario: Scenario,
@@ -138,7 +139,7 @@ function scriptOf(draft: PlanDraft): ScenarioScript {
   };
 }
 
-/** Targets are over TLS, for its options; a script leaves these out for http. */
+/** Plans targets over TLS, so that the plan has the TLS options; a script for http leaves them out. */
 const planOf = ({ scenario, cores }: PlanDraft, group: Group) =>
   loadPlanFor(
     // The servers may be on the same cores, so that no thread may spin.

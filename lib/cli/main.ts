@@ -32,7 +32,7 @@ function allCommands(): Record<string, Command> {
   return { ...commands, clean };
 }
 
-/** Returns the exit code (docs/verdicts.md); prints an error in a line. */
+/** Runs a command and returns its exit code (docs/verdicts.md). Prints an error in one line. */
 export async function main(argv: readonly string[]): Promise<number> {
   try {
     const code = await runCommand(argv, allCommands());

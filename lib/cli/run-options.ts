@@ -184,7 +184,7 @@ export function readRunOptions({ flags, lists, read }: Arguments) {
     quick: flags.has('quick'),
     /** All flags of the command, by name. */
     flags,
-    /** Comparisons that features may look at after the rounds. */
+    /** Which comparisons features may look at after the rounds: all, those that differ, or none. */
     examined: 'all' as 'all' | 'decided' | 'none',
     sink: sinkOf(flags),
     /** They start the servers or make the load; undefined: this machine does both. */
@@ -203,7 +203,7 @@ function readPercent(flag: string, text: string): number {
   throw usageError(`${flag} ${text}: give a percentage from 0.01% to 50%, such as 1% or 0.5%`);
 }
 
-/** Where figures go besides the folder. Throws UserError (exit code 2). */
+/** Returns where the figures are stored besides the run's folder. Throws UserError (exit code 2). */
 export function sinkOf(flags: ReadonlyMap<string, string>): PlannedSink | undefined {
   return firstOf(features, ({ sink }) => sink?.(flags));
 }

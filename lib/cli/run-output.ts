@@ -72,7 +72,7 @@ export function headingOf(plan: Plan, environment: Environment): RunHeading {
 
 const longSeconds = 300;
 
-/** @param ownWays of the command: "fewer --variants" */
+/** Says how to make a long run shorter. @param ownWays of the command: "fewer --variants" */
 export function shorterLine(
   plan: PlanDraft,
   options: RunOptions,
@@ -105,10 +105,13 @@ type RunProgress = ReturnType<typeof createRunProgress>;
 
 const clearLine = '\r\u001b[2K';
 
-/** How often the time on the progress line goes on. */
+/** How often the progress line is rewritten with the time left. */
 const tickMs = 500;
 
-/** Progress on stderr: a line that is rewritten on a terminal, plain lines in a pipe. Its time goes on by itself, also beyond the end. */
+/**
+ * Shows progress on stderr: one line that is rewritten on a terminal, plain lines in a pipe. A timer counts down the time left, also
+ * beyond the expected end.
+ */
 export function createRunProgress(stream: {
   write(text: string): unknown;
   columns?: number | undefined;
@@ -226,8 +229,10 @@ function seenSoFar(
 }
 
 /**
- * Prints the result, writes files, and returns the exit code. @param lines instead of tables and sentences; --json then prints no result
- * @throws the error that ended the run; UserError if no request of a row succeeded, and if too many failed in each comparison
+ * Prints the result, writes its files, and judges it.
+ * @param lines are printed instead of the tables and sentences; --json then prints no result
+ * @returns the exit code
+ * @throws the error that ended the run early; UserError if no request of a row succeeded, or if too many failed in each comparison
  */
 export async function reportRun(
   { result, ended, folder }: Omit<RunOutcome, 'kept'> & { folder: RunFolder },
@@ -292,13 +297,13 @@ async function writePage(folder: string, result: Result): Promise<void> {
   await writeHtmlReport(folder, result);
 }
 
-/** With --json, throws UserError (exit code 2) if stdout was closed from the begin. */
+/** With --json, throws UserError (exit code 2) if stdout was closed when this process began. */
 export function checkOutput({ json }: Pick<RunOptions, 'json'>): void {
   if (json && isClosed(1))
     throw usageError('--json: stdout is closed: open it for the result, or leave --json out');
 }
 
-/** Node opens /dev/null for reading and writing for a closed stdout, `> /dev/null` for writing only. */
+/** Node opens /dev/null for reading and writing in place of a closed stdout; `> /dev/null` opens it for writing only. */
 function isClosed(descriptor: number): boolean {
   const { rdev } = fstatSync(descriptor);
   if (rdev !== statSync('/dev/null').rdev) return false;
@@ -307,7 +312,10 @@ function isClosed(descriptor: number): boolean {
   return (flags & constants.O_RDWR) !== 0;
 }
 
-/** Throws UserError if stdout does not take all of it. @param remedy where the figures are then */
+/**
+ * Prints the JSON text of --json on stdout. Throws UserError if stdout does not take all of it.
+ * @param remedy where the user finds the figures then
+ */
 export function printJson(json: string, remedy: string): Promise<void> {
   return new Promise((resolve, reject) => {
     process.stdout.write(json, (error) => {
@@ -322,7 +330,7 @@ export function printJson(json: string, remedy: string): Promise<void> {
   });
 }
 
-/** Wraps lines to the terminal, on stdout, or with --json on stderr. */
+/** Prints lines of text, wrapped to the terminal's width: on stdout, or with --json on stderr. */
 export function say(options: RunOptions, lines: readonly string[]): void {
   print(options, wrapLines(lines, terminalOf(options).width));
 }

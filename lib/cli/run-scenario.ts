@@ -29,10 +29,10 @@ export type ScenarioOptions = RunOptions & {
 /** A scenario of an article that would take longer is run with --quick. */
 export const mostSeconds = 300;
 
-/** `mostSeconds`: a longer run is made with --quick. */
+/** What a run of a scenario is asked for. A run that would take longer than `mostSeconds` is made with --quick. */
 export type AskedOptions = ScenarioOptions & { mostSeconds?: number; together?: number };
 
-/** The plan and its options. Throws UserError as makePlan. */
+/** Returns the plan of a run, and the options with which it is made. Throws UserError as makePlan does. */
 function draftOf(
   scenario: Scenario,
   variants: readonly Variant[],
@@ -45,7 +45,7 @@ function draftOf(
   return { draft: makePlan(scenario, variants, cores, options), options };
 }
 
-/** The plan for this machine's cores; undefined if it cannot run here. */
+/** The plan of a run on this machine's cores, before anything is started; undefined if it cannot run here. */
 export function localDraft(scenario: Scenario, asked: AskedOptions): PlanDraft | undefined {
   const { serverCpus: server, generatorCpus: generator, variants } = asked;
   try {
@@ -58,8 +58,10 @@ export function localDraft(scenario: Scenario, asked: AskedOptions): PlanDraft |
 }
 
 /**
- * Prints the table and writes files. Without openssl rows over TLS are left out. Returns the exit code, at least 1 if rows were left out.
- * @param keep gets the result, also of an early end @throws UserError and Interrupted
+ * Runs a scenario, prints its table and writes its files. Without openssl, rows over TLS are left out.
+ * @param keep gets the result, also that of a run that was ended early
+ * @returns the exit code, at least 1 if rows were left out
+ * @throws UserError and Interrupted
  */
 export async function runScenario(
   scenario: Scenario,
@@ -104,8 +106,9 @@ interface Possible {
 }
 
 /**
- * Variants that can run, if others lack a program. Undefined if all can. @param among programs that rows may lack; others are looked for
- * at the run's start @throws UserError if none can
+ * Returns the variants that can run on this machine; undefined if no program is missing.
+ * @param among chooses the programs that are looked for now; the others are looked for when the run starts
+ * @throws UserError if no variant can run
  */
 export async function possibleVariants(
   scenario: Scenario,
@@ -135,7 +138,7 @@ export function leftOutLine({ left, why }: Possible): string {
   return `${enumeration(left)} ${left.length === 1 ? 'is' : 'are'} left out: ${why}; the other rows are run`;
 }
 
-/** Programs on the servers' machine. openssl makes the certificate, once. */
+/** Returns the programs that a variant needs on the servers' machine. openssl makes the certificate, once. */
 function toolsOf(scenario: Scenario, variant: Variant, withCertificate: boolean): ToolName[] {
   if (!isRunnable(variant)) return [];
   const tools: ToolName[] = serversOf([variant.server]);

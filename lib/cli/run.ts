@@ -1,4 +1,4 @@
-// The steps of a run: withRun (machines, cores), getTools, takeMachine, runPlan. Each adds to the run.
+// The steps of a run: withRun (machines, cores), getTools, takeMachine, runPlan. Each returns the run with more in it.
 import { join } from 'node:path';
 import { total } from '../analysis/statistics.ts';
 import { usageError } from '../errors.ts';
@@ -62,8 +62,9 @@ export type ReadyRun = Awaited<ReturnType<typeof getTools>>;
 type StoringRun = Awaited<ReturnType<typeof takeMachine>>;
 
 /**
- * Connects to machines, divides cores and works; then does what onClose has, the last first. @param kinds of servers, or of sides @throws
- * UserError, Interrupted after a signal, or what the work throws
+ * Connects to the machines, divides the cores and runs `work`. At the end it calls what was added with onClose, the last first.
+ * @param kinds of the servers, or of the sides
+ * @throws UserError, Interrupted if a signal has ended the run, or what `work` throws
  */
 export async function withRun<T>(
   { machines: planned, serverCpus, generatorCpus }: RunOptions,
@@ -104,6 +105,7 @@ function waitForTurn({ waitSeconds = 0 }: RunOptions, signal: AbortSignal): Prom
   return oneRunAtATime(undefined, undefined, { seconds: waitSeconds, signal, say: console.error });
 }
 
+/** Checks permission and the results folder, and gets the tools. Throws UserError. */
 export async function getTools(run: Run, servers: readonly ServerSpec[], options: RunOptions) {
   requirePermission(servers, options.hosts);
   await checkResultsFolder(options.out, leastBytes);
@@ -114,7 +116,8 @@ export async function getTools(run: Run, servers: readonly ServerSpec[], options
     release();
     signal.throwIfAborted();
   });
-  // Who does not wait is refused before tools are built. A person's command, perhaps before the wait, disturbs no other run.
+  // A run that would have to wait, but may not, is refused before tools are built. A user's --prepare command comes after this wait, so
+  // that it disturbs no other run.
   if (options.waitSeconds === undefined || options.prepare !== undefined)
     (await waitForTurn(options, signal))();
   const { machines } = run;
@@ -134,8 +137,8 @@ export async function getTools(run: Run, servers: readonly ServerSpec[], options
 }
 
 /**
- * Refuses what can be refused; then waits for the machine, moves this process to the generator's cores and opens the sink. Throws
- * UserError.
+ * Checks that the network enclosures of the plan can be made and its records stored, waits for the machine, moves this process to the
+ * generator's cores and opens the sink. Whatever can be refused is refused before the wait. Throws UserError.
  */
 export async function takeMachine(run: ReadyRun, draft: PlanDraft, options: RunOptions) {
   const { tools, cores, signal } = run;
@@ -171,8 +174,9 @@ function neededBytes(plan: PlanDraft): number {
 }
 
 /**
- * Prints the heading and runs the rounds. @param shorterBy other ways to a shorter run: "fewer --variants" @param answers of variants that
- * were started before, whose differences are said
+ * Prints the heading and runs the rounds.
+ * @param shorterBy other ways to make a run of this command shorter: "fewer --variants"
+ * @param answers of variants that were started before; how they differ is printed
  */
 export async function runPlan(
   run: StoringRun,
@@ -259,7 +263,7 @@ function secondsAfterRounds(plan: Plan, { flags, examined }: RunOptions): number
   return total(features, (feature) => feature.secondsAfterRounds?.(plan, flags) ?? 0);
 }
 
-/** Lets features look at ended rounds. Findings are stored at once; an error ends the outcome. */
+/** Lets the features look at a run whose rounds are done. Each finding is stored at once; an error becomes the `ended` of the outcome. */
 export async function examine(
   context: RunContext,
   outcome: RunOutcome,
@@ -280,7 +284,7 @@ export async function examine(
   }
 }
 
-/** Throws UserError (exit code 2) for an address elsewhere that --host does not name. */
+/** Throws UserError (exit code 2) for an address beyond this machine that is not among `hosts` (--host). */
 export function requirePermission(servers: readonly ServerSpec[], hosts: readonly string[]): void {
   const plain = (host: string) => host.toLowerCase().replace(/^\[|\]$/g, '');
   const allowed = hosts.map(plain);

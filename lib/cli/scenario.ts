@@ -34,7 +34,10 @@ export const scenarioFlags = {
   ...k6ScriptFlag,
 } as const satisfies Record<string, Flag>;
 
-/** Without a name the scenarios are listed. @throws UserError (exit code 2) */
+/**
+ * Reads the arguments. Without a name the scenarios are listed.
+ * @throws UserError (exit code 2) for arguments that are wrong or do not go together
+ */
 export function readScenarioOptions(args: readonly string[]) {
   const parsed = readArguments(args, scenarioFlags);
   const { positionals, flags } = parsed;

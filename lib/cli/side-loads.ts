@@ -21,7 +21,7 @@ export interface Side extends Given {
   recorded?: AskedRun['recorded'];
 }
 
-/** Decides each side's page, address, load and server. Throws UserError (exit code 2). */
+/** Decides page, address, load and server of each side. Throws UserError (exit code 2) for arguments that do not fit. */
 export function sidesWithLoads(
   given: readonly Given[],
   asked: AskedRun,
@@ -56,7 +56,7 @@ export function sidesWithLoads(
   });
 }
 
-/** Adds the request's own flags. Throws UserError (exit code 2) if they do not fit. */
+/** Adds the request's own flags to a load. Throws UserError (exit code 2) if they do not fit it. */
 function asAsked(line: LoadProfile, { request, h3 }: AskedRun): LoadProfile {
   let load: LoadProfile = line;
   if (h3 && line.protocol !== 'h3')
@@ -115,7 +115,7 @@ function listenOf({ given, source }: Given, { scheme, port, flag }: Wish, h3: bo
     throw new UserError(`${given} listens on no TCP port: there is nothing to load`);
   const fitting = listens.filter(({ tls }) => tls === (scheme === 'https') || scheme === undefined);
   const wanted = port ?? (scheme && defaultPort[scheme]);
-  // The server starts at another address anyway: the number of an only port does not matter.
+  // The server is started at another address anyway, so if the config listens on one port only, its number does not matter.
   const chosen =
     listens.length === 1 || (port === undefined && scheme !== undefined && fitting.length === 1)
       ? fitting[0]

@@ -1,4 +1,4 @@
-// Sides as they are named: config files, commands, addresses.
+// Reads the sides of a comparison from the command line: config files, commands and addresses.
 import path from 'node:path';
 import { existsSync } from 'node:fs';
 import { open, readdir } from 'node:fs/promises';
@@ -64,7 +64,10 @@ async function readSide(text: string, within: string | undefined) {
   return { name, word, source: await readSource(word, within) };
 }
 
-/** Throws UserError as readSides. @param within as --in gives it */
+/**
+ * Reads a config, a command or an address. Throws UserError as readSides does.
+ * @param within the config that --in names
+ */
 export async function readSource(word: string, within?: string): Promise<Source> {
   if (/^[a-z][a-z0-9+.-]*:\/\//i.test(word)) return readAddress(word);
   const file = fromCallersFolder(word);
@@ -128,8 +131,8 @@ async function isProgram(file: string): Promise<boolean> {
 const columnWidth = 24;
 
 /**
- * Names sides by file, program or host, then with folder, arguments or port, then by what they differ in, if names are alike or too long;
- * at last they end in -a, -b …
+ * Names sides by file, program or host. If names are equal, adds the folder, the arguments or the port. If names are still equal, or too
+ * long for a column, uses what the sides differ in. If even those are equal, appends -a, -b …
  */
 export function namesOf(sides: readonly { name?: string | undefined; source: Source }[]): string[] {
   const taken = new Set(sides.flatMap(({ name }) => name ?? []));
@@ -160,8 +163,8 @@ export function namesOf(sides: readonly { name?: string | undefined; source: Sou
 }
 
 /**
- * Names sides by differing words and folders, behind the short name if there is room. If too long, or digits alone, by parts of words with
- * the part before.
+ * Names sides by the words and folders in which they differ, after the short name if there is room. A name that is too long for a
+ * column, or digits alone, is made of the differing parts of words instead, each with the part before it.
  */
 function differingNames(sides: readonly { source: Source; short: string }[]): string[] {
   const texts = sides.map(({ source }) => textOf(source));
@@ -183,7 +186,7 @@ function differingNames(sides: readonly { source: Source; short: string }[]): st
   });
 }
 
-/** Keeps the beginning, where the difference is. */
+/** Cuts a name to the width of a column. It keeps the beginning, where the difference is. */
 const cut = (name: string) => name.slice(0, columnWidth).replace(/-$/, '');
 
 /** Puts the short name before a name if both fit into a column. */
@@ -191,7 +194,10 @@ function withShort(short: string, name: string): string {
   return short.length + name.length < columnWidth && name !== short ? `${short}-${name}` : name;
 }
 
-/** Leaves out the beginning and end that all lists share. @param context so many shared items stay */
+/**
+ * Returns each list without the beginning and the end that all lists share.
+ * @param context how many items of the shared beginning to keep
+ */
 function differing(lists: readonly (readonly string[])[], context: number): string[][] {
   const [first = []] = lists;
   if (lists.length < 2) return lists.map(() => []);

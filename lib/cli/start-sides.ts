@@ -28,7 +28,10 @@ export interface Tried extends Side {
   answerSeconds?: number;
 }
 
-/** Starts a side, asks for its page, and ends it. Throws UserError with its name. @param enclosure absent: on the machine's loopback */
+/**
+ * Starts a side, requests its page, and ends it. Throws UserError with the side's name.
+ * @param enclosure absent: on the machine's loopback
+ */
 export async function tryOnce(side: Side, run: Place, enclosure?: Enclosure): Promise<Tried> {
   const { given, source, server: spec } = side;
   const { tools, machines, cores, signal } = run;
@@ -65,7 +68,10 @@ export async function tryOnce(side: Side, run: Place, enclosure?: Enclosure): Pr
   }
 }
 
-/** Whether loopbacks of their own do: as root, with configs that answer there alike, since they ask nothing on the machine's. */
+/**
+ * Whether each side can be measured in a loopback of its own. This takes root, and configs that answer there as they do on the machine's
+ * loopback, so that they ask nothing that listens on it.
+ */
 export async function canBeApart(
   sides: readonly Tried[],
   run: Place,
@@ -80,7 +86,7 @@ export async function canBeApart(
   return true;
 }
 
-/** A backend on the machine's loopback (redirect.ts, ways-out.ts). */
+/** Whether a redirection names a backend that listens on the machine's loopback (redirect.ts, ways-out.ts). */
 const asksMachine = (line: string): boolean =>
   /: what runs there is (?:loaded|asked) too$|, which answers in place of a backend$/.test(line) &&
   !/ (?:\w+:\/\/)?unix:/.test(line);
@@ -100,7 +106,10 @@ async function answersApart(side: Tried, run: Place): Promise<boolean> {
   }
 }
 
-/** Changes if the code behind it missed a service. Pages with dates differ in their hashes too. */
+/**
+ * Returns the parts of an answer that would change if the code behind it missed a service. It has no hash, because pages with dates
+ * differ in that too.
+ */
 function lookOf({ status, bytes, encoding, type, each }: Answer) {
   return [status, bytes, encoding, type, each?.map((one) => [one.status, one.bytes])];
 }

@@ -25,7 +25,10 @@ export function scenarioOfRun(run: string): string {
   return run.slice(runName('', new Date(0)).length);
 }
 
-/** Four times 80 rounds of 16 variants, with up to 0.05 MB each, mostly histograms. */
+/**
+ * The largest result file in bytes: four times a run of 80 rounds and 16 variants. A variant has up to 0.05 MB in a round, most of it
+ * its histogram.
+ */
 const mostBytes = 256e6;
 
 /** @throws UserError if result.json at `file` cannot be read, or is no result */
@@ -34,7 +37,7 @@ export function readResult(file: string): Result {
   return checkResult(bytes.toString('utf8'), file);
 }
 
-/** The newest complete run in --out with the same plan, of this boot, whose verdicts hold. */
+/** Returns the newest complete run of the scenario in --out with the same plan, made since this boot, for which verdicts hold. */
 export async function findDone(
   scenario: Scenario,
   asked: AskedOptions,

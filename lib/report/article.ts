@@ -1,4 +1,4 @@
-// An article's page: claims, environment and tables, beside the measurements here.
+// The page of an article: its claims, environment and tables, beside the measurements on this machine.
 import type { Environment } from '../result/environment.ts';
 import type { Result, Verdict } from '../result/result.ts';
 import type { Article, Claim } from '../scenario/article.ts';
@@ -32,6 +32,7 @@ export function articleTitle({ title, author, date }: Article): string {
   return `${title} (${author === undefined ? '' : `${author}, `}${date})`;
 }
 
+/** The verdict whose colour shows each state. */
 const colours: Readonly<Record<ClaimState, Verdict>> = {
   'holds here': 'faster',
   'holds here, but not the size': 'faster',
@@ -41,7 +42,10 @@ const colours: Readonly<Record<ClaimState, Verdict>> = {
   'cannot be run': 'inconclusive',
 };
 
-/** A row per claim: the article's figures, those measured, and whether it holds. @param inItsWords also the exact words */
+/**
+ * Returns a row per claim: the article's figures, the measured figures, and whether the claim holds.
+ * @param inItsWords adds a column with the article's exact words
+ */
 export function claimsTable({ article, results, missing }: ArticleRun, inItsWords = false): Table {
   const rows = (article.claims ?? []).map((claim) => ({
     ...claim,
@@ -100,7 +104,10 @@ export function measuredEnvironment(environment: Environment): [string, string, 
   return [`${environment.cpuModel}; ${places}`, environment.os, environment.kernel];
 }
 
-/** The parts before those of scenarios. @param inItsWords also the exact words of claims, and of what is no claim here */
+/**
+ * Returns the parts of the page before those of its scenarios.
+ * @param inItsWords adds the exact words of the claims, and of sentences that are not tested as claims
+ */
 export function articleHead(run: ArticleRun, inItsWords = false): Part[] {
   const { missing, article } = run;
   const leftOut = inItsWords ? (article.leftOut ?? []) : [];
@@ -121,13 +128,13 @@ export function scenarioPart(result: Result): Part {
   return { title: result.title, tables, below: [...verdictLines(result), ...runLines(result)] };
 }
 
-/** How a scenario was run, and what its run warned of. */
+/** Says how a scenario was run, and what its run warned of. */
 function runLines(result: Result): string[] {
   const [how = ''] = headingLines(resultHeading(result));
   return [how, ...result.warnings.map((text) => `Note: ${text}`)];
 }
 
-/** Collapsed: each load in its tool's format, published and measured; notes and kernel settings. */
+/** Returns collapsed details: each load in its tool's format, published and measured; and notes, with the kernel settings in effect. */
 export function scenarioDetails(result: Result): Part[] {
   const parts = loadPart(result);
   const notes = noteLines(result);
@@ -135,7 +142,7 @@ export function scenarioDetails(result: Result): Part[] {
   return parts;
 }
 
-/** Markdown leaves out these, unless the article printed them. */
+/** Measured figures that the Markdown leaves out, unless the article printed them. */
 const besideVerdict = ['CPU µs/req', 'p50 ms', 'p99 ms', 'max ms', 'errors/M'];
 
 /** A table without figures that nobody published. */
@@ -151,7 +158,7 @@ function shortTable({ columns, rows }: Table): Table {
   };
 }
 
-/** Markdown, short enough for a repository: claims, environment, a table per scenario. */
+/** The page as Markdown, short enough for a repository: claims, environment, and each scenario's table. All else is on the HTML page. */
 export function articleMarkdown(run: ArticleRun): string {
   const scenarios = [...run.results.values()].map((result): Part => {
     const parts = [...ownParts(result), ...chartsOf(result)];

@@ -1,4 +1,4 @@
-// What the sides' bytes would cost on usual links.
+// What the bytes of the sides would cost on usual links: loopback, where they are free, hides it.
 import { measuredComparisons, sidesOf } from '../analysis/comparisons.ts';
 import { sideWithWrongAnswers } from '../analysis/bodies.ts';
 import { groupedBy } from '../analysis/statistics.ts';
@@ -19,7 +19,10 @@ interface Heavier {
   rps: number;
 }
 
-/** Sides that send more than others, where that is free and would not be at 1 Gbit/s. */
+/**
+ * Returns the sides that send more bytes than what they are compared with, if that is free on loopback and would not be on a link of 1
+ * Gbit/s.
+ */
 function heavierSides(result: Result): Heavier[] {
   if (!isOnLoopback(result)) return [];
   const heavier = measuredComparisons(result).flatMap((comparison): Heavier[] => {

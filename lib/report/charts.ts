@@ -1,4 +1,4 @@
-// Charts: bars in text, plots in report.html, each with its figures in a table.
+// The charts of a run: bars in text, plots in report.html, each with its figures in a table.
 import { measuredComparisons, roundRatiosOf } from '../analysis/comparisons.ts';
 import { curveRows, type CurvePoint, type CurveRow } from '../analysis/curves.ts';
 import {
@@ -33,7 +33,7 @@ import { isAtRate } from '../scenario/load.ts';
 import type { Published } from '../scenario/published.ts';
 import { present, allNames } from '../present.ts';
 
-/** Its table has bars, below `heading` in the terminal and Markdown. */
+/** A figure whose table has bars. The terminal and Markdown show the table below `heading`. */
 type Chart = Figure & { heading: string };
 
 /** The longest bar, in characters. */
@@ -121,7 +121,7 @@ function curveLines(
   );
 }
 
-/** A row per bucket as vegeta prints it, the servers side by side. */
+/** Shows answers by latency as vegeta prints them: a row per bucket, the servers side by side. */
 function histogramChart({ variants }: Result): Chart[] {
   const all: { name: string; buckets: readonly BucketShare[] }[] = [];
   for (const { name, published } of variants)
@@ -158,13 +158,13 @@ function histogramChart({ variants }: Result): Chart[] {
   ];
 }
 
-/** "600–750 µs" holds a quantile (0 to 1); '' without buckets. */
+/** Returns the published bucket that holds a quantile (0 to 1), such as "600–750 µs"; '' without buckets. */
 export function publishedQuantile(published: Published, quantile: number): string {
   const bucket = quantileBucket(publishedBuckets(published), quantile);
   return bucket === undefined ? '' : bucketLabel(bucket);
 }
 
-/** By the verdict's metric. Empty for a curve, and if fewer than two variants succeeded. */
+/** Plots each round by the metric of the verdict. Empty for a curve, and if fewer than two variants succeeded. */
 function roundFigures(result: Result): Figure[] {
   const { axis, text, points } = pointsByRound(result);
   const names = [...new Set(allNames(points))];
@@ -245,7 +245,7 @@ function ticksUpTo(furthest: number): { at: number; text: string }[] {
 /** With more variants, the chart omits lines of single rounds. */
 const mostWithRounds = 4;
 
-/** Latency over 1 / (1 − p), as HdrHistogram plots it, a figure per phase. */
+/** Plots latency over 1 / (1 − p), as HdrHistogram does; a figure per load phase. */
 function percentileFigures({ variants }: Result): Figure[] {
   const phases = Math.max(0, ...variants.map((variant) => variant.phases.length));
   return [...Array(phases).keys()].flatMap((index) => {
@@ -290,7 +290,7 @@ function percentileFigures({ variants }: Result): Figure[] {
 
 type PercentilePoint = Lines['marks'][number] & Lines['lines'][number];
 
-/** A variant's line in a phase, and those of its rounds. */
+/** Returns the points of a variant's line in a load phase, and of the lines of its rounds. */
 function percentilePoints(
   { name, phases, rounds }: VariantResult,
   index: number,
@@ -314,7 +314,7 @@ function percentilePoints(
   return points;
 }
 
-/** The longest of n responses is the percentile 1 − 1/n; nothing is known beyond. */
+/** The longest of n responses is the percentile 1 − 1/n; percentiles beyond it are unknown. */
 function percentilesOf(
   latencyMs: LatencyFigures,
   responses: number,

@@ -1,4 +1,4 @@
-// An article's claims, against the measurements here and the article's figures.
+// Compares an article's claims with the measurements on this machine, and with the article's own figures.
 import { comparisonOf, variantOf } from '../analysis/comparisons.ts';
 import { publishedBuckets, quantileBucket } from '../analysis/latency.ts';
 import { directions, headerBytesOf } from '../analysis/phases.ts';
@@ -33,12 +33,14 @@ const byWeight: readonly ClaimState[] = [
   'holds here',
 ];
 
-/** For an article that does not say how exact it is. */
+/** The resolution, as a share, of an article that does not say how exact its figures are. */
 const usualResolution = 0.05;
 
 /**
- * All comparisons behind a claim must agree. A direction is the verdict's. A size holds if the interval, widened by the article's
- * resolution, has it; sameness, if the interval is within that. @param results by scenario @param missing "SCENARIO: why it was not run"
+ * Decides a claim; all comparisons behind it must agree. A claimed direction is compared with the verdict. A claimed size holds if the
+ * interval, widened by the article's resolution, includes it. Sides are the same if the interval lies within the resolution of 1.
+ * @param results by scenario
+ * @param missing "SCENARIO: why it was not run"
  */
 export function decideClaim(
   { rests, condition }: Pick<Claim, 'rests' | 'condition'>,
@@ -103,7 +105,7 @@ function decideRest(rest: ClaimRest, resolution: number, result: Result, failed:
   };
 }
 
-/** A claim that something is less than the other's, by so much. */
+/** Decides the claim that an amount is only the share `claimed` of another one. */
 function stateOfLess(measured: Measured, claimed: number, resolution: number): ClaimState {
   if (isSame(measured, resolution)) return 'does not hold here';
   if (measured.ratio > 1) return 'opposite here';
@@ -112,7 +114,7 @@ function stateOfLess(measured: Measured, claimed: number, resolution: number): C
 
 type Measured = Pick<Comparison, 'ratio' | 'ci95'>;
 
-/** Whether the interval has the claimed ratio, widened by the resolution. */
+/** Whether the interval, widened by the resolution, includes the claimed ratio. */
 function hasSize({ ci95: [low, high] }: Measured, claimed: number, resolution: number): boolean {
   const widened = 1 + resolution;
   return low / widened <= claimed && claimed <= high * widened;
@@ -183,7 +185,7 @@ function stateOf({ is, about }: ClaimRest, comparison: Comparison, resolution: n
 
 interface Amounts {
   noun: string;
-  /** As a share of the other side's. */
+  /** The claimed amount as a share of the other side's. */
   claimed: number;
   here(variant: VariantResult): number | undefined;
   published(variant: VariantResult): number | undefined;
@@ -229,6 +231,7 @@ export function ownFigures(
   });
 }
 
+/** Returns the figures as one text. */
 export function madeBy(figures: readonly OwnFigures[]): string {
   return figures.map(({ text }) => text).join('; ');
 }

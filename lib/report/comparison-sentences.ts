@@ -1,4 +1,4 @@
-// A sentence on each comparison: claim, effect and interval.
+// The sentence on each comparison: its claim, and the effect with its interval.
 import { hasRatio, sidesOf, variantOf } from '../analysis/comparisons.ts';
 import { sideWithWrongAnswers } from '../analysis/bodies.ts';
 import { extent, groupedBy } from '../analysis/statistics.ts';
@@ -22,7 +22,7 @@ import type { LatencyMetric } from '../scenario/latency-metrics.ts';
 /** `kind` is the verdict with its marks; "found" for all other sentences. */
 export type Sentence = Record<'text' | 'kind', string>;
 
-/** Comparisons without a verdict for the same reason share a sentence. */
+/** Returns a sentence for each comparison. Comparisons that have no verdict for the same reason share one. */
 export function comparisonSentences(
   comparisons: readonly Comparison[],
   result: Result,
@@ -67,7 +67,7 @@ function knobOf({ variant, baseline }: Comparison, result: Result): string | und
   return isOnly && result.control !== true ? result.knob : undefined;
 }
 
-/** The claim, and the effect with its interval. */
+/** Returns the sentence on a comparison in two parts: the claim, and the effect with its interval. */
 export function comparisonParts(
   comparison: Comparison,
   knob: string | undefined,
@@ -159,10 +159,13 @@ export function measuredChange(
   return isShare ? `${verb} ${change}` : change;
 }
 
-/** Chance decides whether a round's percentile is of fast or slow responses: from round to round. */
+/**
+ * From this ratio between rounds on, a percentile leaps: it lies between fast and slow responses, and chance decides which of the two a
+ * round shows.
+ */
 const leastLeap = 10;
 
-/** Says the shares of slow responses where a leap of the percentile leaves a comparison open. */
+/** Returns the shares of slow responses for comparisons that are inconclusive because the percentile leaps. */
 export function tailLines(result: Result): string[] {
   return result.comparisons.flatMap((comparison) => tailLine(comparison, result) ?? []);
 }

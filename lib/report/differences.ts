@@ -1,4 +1,4 @@
-// What differs between sides beside the figures: servers, loads, answers.
+// What differs between the sides of a run besides the figures: servers, loads and answers.
 import { answersByStatus, phasesIn, responsesOf } from '../analysis/phases.ts';
 import { extent, total } from '../analysis/statistics.ts';
 import { success, whole } from '../format.ts';
@@ -13,7 +13,10 @@ const near = 0.002;
 
 const ofAnswers = new Set(['status', 'compression', 'type']);
 
-/** A row for each side. `alike`: all answers, if they do not differ. @param sides two or more that ran */
+/**
+ * Returns a row for each side, with the columns that differ. `alike`: all answers, if they do not differ.
+ * @param sides two or more that ran
+ */
 export function answersOfRun(
   sides: readonly VariantResult[],
   withConfigs: boolean,
@@ -72,7 +75,7 @@ export interface Answered {
   answer: Answer;
 }
 
-/** Above the table of differences. */
+/** The title of the table of differences. */
 export const differencesTitle = 'The sides differ in this, and part of what is seen comes from it:';
 
 export const answerColumns = {
@@ -84,12 +87,12 @@ export const answerColumns = {
 
 const compressionText = ({ encoding }: Pick<Answer, 'encoding'>): string => encoding || 'none';
 
-/** Without parameters, such as the character set. */
+/** Returns the media type without parameters, such as the character set. */
 function typeText({ type }: Pick<Answer, 'type'>): string {
   return (type.split(';')[0] as string).trim().toLowerCase() || 'none';
 }
 
-/** Leaves out columns in which no side differs; undefined if none is left. */
+/** Returns a row for each side, with only the columns in which sides differ; undefined if none does. */
 export function differencesTable<Side extends { name: string }>(
   sides: readonly Side[],
   columns: readonly Column<Side>[],

@@ -76,7 +76,7 @@ export function environmentTable(result: Result): Table {
   ]);
 }
 
-/** Others' use of the machine, the maximum of the rounds; empty if the kernel does not tell. */
+/** Other programs' use of the machine, the maximum of the rounds; empty if the kernel does not report it. */
 export function noiseTable({ variants }: Result): Table {
   const all = variants.map(({ name, rounds }) => {
     return { name, noises: rounds.flatMap((round) => noiseOf(round) ?? []) };

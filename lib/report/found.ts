@@ -10,7 +10,7 @@ export function foundIn(result: Result): FoundRates | undefined {
   return firstOf(features, (feature) => feature.found?.(result));
 }
 
-/** A result has it without the feature that searches, too. */
+/** Returns the rate that a search found for a variant. The result has it even if the feature that searches is left out of the program. */
 export function foundRateOf({ search }: Result, variant: string): FoundRate | undefined {
   return search?.found.find((foundRate) => foundRate.variant === variant);
 }

@@ -23,6 +23,7 @@ export interface RunHeading {
   load: string;
   /** The length of each variant's page, or the mean of its pages. */
   bodyBytes: readonly number[];
+  /** The number of each variant's pages. */
   pages: readonly number[];
   /** "HTTP/2 over TLS", or "HTTP/1.1 and HTTP/2 over TLS". */
   protocol: string;

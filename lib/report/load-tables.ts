@@ -70,7 +70,10 @@ type FigureOfLoad = {
 const loadColumn = (title: string, key: FigureOfLoad, format: (value: number) => string) =>
   rightColumn(title, (load: Load) => figure(load[key], format));
 
-/** "finished in"; several phases have the success rate to five digits, as in the article, and other responses. */
+/**
+ * Returns the line "finished in" of h2load. With several phases it also has the success rate to five digits, as articles have it, and
+ * the responses by status class.
+ */
 export function finishTable(result: Result, title: string): Table {
   const phases = hasPhases(result);
   const columns = [
@@ -113,10 +116,10 @@ const distributions = [
   ['requests/s of a thread', 'perThreadRps', hundredths],
 ] as const;
 
-/** A single connection has a value instead of a distribution. */
+/** Figures per connection: for a single connection they are a value instead of a distribution. */
 const ofConnections: readonly string[] = ['connectMs', 'firstByteMs', 'perConnectionRps'];
 
-/** Rows for least, greatest, mean and spread. */
+/** Returns the rows of a distribution: the least and the greatest figure, the mean, and the spread. */
 function distributionTable(
   result: Result,
   [title, key, format]: (typeof distributions)[number],
@@ -137,7 +140,7 @@ function distributionTable(
   return loadTable(result, title, [...parts, within]);
 }
 
-/** Each load like wrk's and h2load's output. Empty for a curve of many loads. */
+/** The details of each load, like the output of wrk and h2load. Empty for a curve of many loads. */
 export function loadPart(result: Result): Part[] {
   if (curvesOf(result).length > 0) return [];
   const tables = allTables(result).filter(({ rows }) => rows.length > 0);
@@ -199,7 +202,7 @@ function allTables(result: Result): Table[] {
     ),
   ];
   if (!hasPhases(result)) tables.unshift(finishTable(result, 'load'));
-  // An article with errors by kind has them beside its table.
+  // If an article shows errors by kind, they are beside the article's table instead (errorsPart).
   if (errorsPart(result).length === 0) tables.push(...errorTables(result));
   const ofFeatures = features.flatMap(({ loadTables }) => loadTables?.(result) ?? []);
   tables.push(...ofFeatures, memoryTable(result), turnsTable(result));
@@ -215,7 +218,7 @@ function hasResumed({ variants }: Result): boolean {
   );
 }
 
-/** A load of a set length ends while requests are under way, which are no failures. */
+/** Explains requests that were started and not done: a load of a set length ends while requests are under way. They are no failures. */
 function underWayLines({ variants }: Result): string[] {
   const outcomes = variants.flatMap((variant) =>
     phasePairs(variant).flatMap(({ asPublished: load }) => load?.outcomes ?? []),
@@ -224,7 +227,10 @@ function underWayLines({ variants }: Result): string[] {
   return ['Requests that were started and are not done were under way when a round ended.'];
 }
 
-/** HPACK saves most after a connection's first requests: a short run has more of these. */
+/**
+ * Explains smaller header savings of a short run: HPACK saves little in a connection's first requests, and a short run has relatively
+ * more of these.
+ */
 function savingsLines({ variants }: Result): string[] {
   const fewer = variants.find(
     ({ traffic, published }) =>
@@ -242,7 +248,7 @@ function savingsLines({ variants }: Result): string[] {
 
 const errorTables = (result: Result): Table[] => [errorsTable(result), clientErrorsTable(result)];
 
-/** Only if an article shows kinds; else they are below each load. */
+/** Returns errors by kind if an article shows kinds; otherwise they are in the details of each load. */
 export function errorsPart(result: Result): Part[] {
   if (result.variants.every(({ published }) => published?.clientErrors === undefined)) return [];
   return [{ title: 'Errors by kind:', tables: errorTables(result), below: [] }];
@@ -272,7 +278,7 @@ function errorsTable({ variants }: Result): Table {
   ]);
 }
 
-/** Kinds of trouble in nginx's log, published and here. */
+/** Kinds of trouble with clients in nginx's log: which the article shows, and how often each variant had them here. */
 function clientErrorsTable({ variants }: Result): Table {
   const inArticle = new Set(variants.flatMap(({ published }) => published?.clientErrors ?? []));
   const columns = variants.map((variant) => ({
@@ -317,10 +323,13 @@ function turnsTable({ variants }: Result): Table {
   ]);
 }
 
-/** An interval of more times its middle is too wide. */
+/** An interval is too wide if half of its width is more than this many times its middle. */
 const mostHalves = 10;
 
-/** Half of it is at most what sums of equal values lose. */
+/**
+ * Whether an interval is only the rounding error of sums of equal values.
+ * @param half of the interval's width
+ */
 function isRounding(half: number, middle: number): boolean {
   return half <= Math.abs(middle) * 1e-9;
 }

@@ -1,4 +1,4 @@
-// The words of metrics (those of servers are in lib/result/server-metrics.ts), and the main one by round.
+// The names of metrics in sentences (those of server metrics are in lib/result/server-metrics.ts), and the main metric by round.
 import { responsesNeeded } from '../analysis/latency.ts';
 import { perSecond, short, whole } from '../format.ts';
 import { byName } from '../present.ts';
@@ -61,7 +61,10 @@ export function verdictWord(metric: Metric, verdict: Verdict): string {
   return verdict;
 }
 
-/** The main metric's axis, its values' text, and a point per round of each variant that succeeds. */
+/**
+ * Returns the axis of a run's main metric, how its values are printed, and a point for each round of each variant whose requests
+ * succeed.
+ */
 export function pointsByRound(result: Result) {
   const metric = result.comparisons[0]?.metric ?? 'rps';
   const { of } = metrics[metric];

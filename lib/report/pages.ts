@@ -1,4 +1,4 @@
-// A mix's pages: answers before the load, figures under it, times alone.
+// The pages of a mix: their answers before the load, their figures under it, and how long each takes alone.
 import { measuredComparisons } from '../analysis/comparisons.ts';
 import { pagesOf, type PageSum } from '../analysis/pages.ts';
 import { counts, effect, enumeration, percent, short, whole } from '../format.ts';
@@ -85,7 +85,7 @@ const kinds = {
 } as const;
 const kindNames = Object.keys(kinds) as (keyof typeof kinds)[];
 
-/** A log's requests with other statuses, and how sides differ from the first. */
+/** Says which requests of a log get other statuses than in the log, and how the sides' answers differ from the first side's. */
 export function requestLines([first, ...others]: readonly Answered[]): string[] {
   if (first === undefined) return [];
   const statuses = [first, ...others].flatMap(({ given, answer: { otherStatuses } }) =>

@@ -7,7 +7,10 @@ import { formatCpuList, percent, tolerance, whole } from '../format.ts';
 import type { Comparison } from '../result/result.ts';
 import { metricWords } from './metric-words.ts';
 
-/** @param sameWithin a share, as in the result */
+/**
+ * Returns a comparison with its reasons in words, as the result has it.
+ * @param sameWithin a share, as in the result
+ */
 export function inWords(judgement: Judgement, sameWithin: number): Comparison {
   const { why, disagreement } = judgement;
   return {
@@ -17,6 +20,7 @@ export function inWords(judgement: Judgement, sameWithin: number): Comparison {
   };
 }
 
+/** Says why the interval gives this verdict. */
 function intervalText({ metric, verdict, roundsNeeded }: Judgement, sameWithin: number): string {
   if (verdict === 'same') return `the 90 % interval is within ${tolerance(sameWithin)} of equal`;
   if (verdict === 'inconclusive') return `the interval includes 1: ${decidingText(roundsNeeded)}`;

@@ -40,7 +40,7 @@ import {
 } from './table.ts';
 import { verdictCell } from './verdict-words.ts';
 
-/** The article's table, those of features, and charts. */
+/** Returns all tables of the terminal and of Markdown: the article's, those of features, and charts. */
 export function tableParts(result: Result): Part[] {
   return [...articleParts(result), ...chartsOf(result)];
 }
@@ -50,7 +50,7 @@ export function articleParts(result: Result): Part[] {
   return [...ownParts(result), ...ofFeatures];
 }
 
-/** Several phases come first; then the article's table, header bytes, and errors by kind. */
+/** Returns the table of load phases if there are several; then the article's table, header bytes, and errors by kind. */
 export function ownParts(result: Result): Part[] {
   const phases = hasPhases(result);
   const whole: Part = {
@@ -64,7 +64,7 @@ export function ownParts(result: Result): Part[] {
   return parts;
 }
 
-/** Header bytes per request, and per those over HTTP/1.1; empty unless an article published both. */
+/** Returns header bytes per request, also as a fraction of those over HTTP/1.1; empty unless an article published both. */
 function headerPart(result: Result): Part[] {
   const { variants } = result;
   if (!comparesProtocols(result)) return [];
@@ -117,7 +117,7 @@ function medianLines({ variants, comparisons }: Result): string[] {
   ];
 }
 
-/** "+40 %, +44 %, +80 %!, +42 %", if undecided or with outliers. */
+/** Returns the effect of each round, such as "+40 %, +44 %, +80 %!, +42 %", for comparisons that are inconclusive or have outliers. */
 function roundLines(result: Result): string[] {
   const open = measuredComparisons(result).filter(
     ({ outliers, verdict }) => outliers.length > 0 || verdict === 'inconclusive',
@@ -131,7 +131,7 @@ function roundLines(result: Result): string[] {
   });
 }
 
-/** Names the baseline, too, if its row shows another comparison. */
+/** Returns the variant's name; also the baseline's if the variant's row shows another comparison. */
 function nameOf({ variant, baseline }: Comparison, result: Result): string {
   if (comparisonOf(result, variant)?.baseline === baseline) return variant;
   return `${variant} against ${baseline}`;
@@ -139,7 +139,7 @@ function nameOf({ variant, baseline }: Comparison, result: Result): string {
 
 type Row = VariantResult & { comparison: Comparison | undefined };
 
-/** A row per variant, without empty columns. */
+/** Returns the main table: a row per variant in the result's order, without empty columns. */
 export function variantTable(result: Result): Table {
   const rows = result.variants.map((variant): Row => ({
     ...variant,
@@ -147,7 +147,7 @@ export function variantTable(result: Result): Table {
   }));
   const measured = (title: string, cell: (row: Row) => string) =>
     rightColumn(title, cell, measuredGroup);
-  // While a queue grows, latencies are as long as the run.
+  // While the queue of a load at a rate grows, latency grows with the length of the run.
   const latency = (key: 'p50' | 'p99' | 'max') =>
     measured(`${key} ms`, (row) =>
       queueGrows(row) ? 'grows' : figure(row.latencyMs?.[key], short),
@@ -185,7 +185,7 @@ export function variantTable(result: Result): Table {
   return tableOf(rows, [leftColumn('variant', ({ name }) => name), ...columns]);
 }
 
-/** Each with its change, unless the verdict has it. */
+/** Returns the server metrics that were asked for with --metric, each with its change unless the verdict is by that metric. */
 function askedColumns(result: Result, rows: readonly Row[]): Column<Row>[] {
   return askedOf(result).flatMap((metric) => {
     const { name, title, text } = factsOf(metric);
@@ -207,7 +207,7 @@ function changeColumn(title: string, metric: Metric): Column<Row> {
   );
 }
 
-/** "95,000 of 300,000": made of asked, or of mostly errors the successful. */
+/** Returns "95,000 of 300,000": the requests/s made and asked for; or, if most responses were errors, the successful and all requests/s. */
 function rateText(variant: Row, result: Result): string {
   const { server, rps, phases, name } = variant;
   if (server === null) return 'published only';
@@ -263,9 +263,9 @@ function baselineTitle(rows: readonly Row[]): string {
   return others.length === 0 ? first : 'its baseline';
 }
 
-/** Comparisons with the row before; empty for fewer than 3. */
+/** Returns the comparisons of rows with the row before them; empty if there are fewer than 3. */
 export function ladderSteps({ variants, comparisons }: Result): ReadonlySet<Comparison> {
-  // A sweep of two variants compares every other row with the row before.
+  // In a sweep over rates with two variants, every other row is compared with the row before.
   if (variants.some(({ series }) => series !== undefined)) return new Set();
   const steps = variants.flatMap(({ name }, index) => {
     const before = variants[index - 1]?.name;
@@ -274,7 +274,7 @@ export function ladderSteps({ variants, comparisons }: Result): ReadonlySet<Comp
   return new Set(steps.length < 3 ? [] : steps);
 }
 
-/** Header bytes matter between protocols. */
+/** Whether the variants have different protocols; only then header bytes are worth showing. */
 export function comparesProtocols({ variants }: Result): boolean {
   return new Set(variants.map(({ load }) => load.protocol)).size > 1;
 }

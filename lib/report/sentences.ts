@@ -1,4 +1,4 @@
-// Sentences around the table, in the terminal, Markdown, report.html and Grafana.
+// The sentences around the table, the same in the terminal, Markdown, report.html and Grafana.
 import {
   measuredComparisons,
   streamsOf,
@@ -43,7 +43,7 @@ import { allNames } from '../present.ts';
 export const verdictLines = (result: Result): string[] =>
   verdictSentences(result).map(({ text }) => text);
 
-/** Steps of a ladder, as points of a curve, share a sentence. */
+/** Returns a sentence per comparison. Steps of a ladder share a sentence, as points of a curve do. */
 export function verdictSentences(result: Result): Sentence[] {
   const sweep = streamSweep(result);
   const ofSweep = result.comparisons.filter(
@@ -57,13 +57,13 @@ export function verdictSentences(result: Result): Sentence[] {
   return [...before.map(finding), ...comparisonSentences(single, result), ...after.map(finding)];
 }
 
-/** An early end, rows without figures, and what features say first. */
+/** Returns lines on an early end, on rows without figures, and on what features say first. */
 export function generalLines(result: Result): string[] {
   const findings = features.flatMap((feature) => feature.findings?.(result) ?? []);
   return [...partialLines(result), ...nothingLines(result), ...findings];
 }
 
-/** Rates not reached, the bottleneck, and the scope of verdicts. */
+/** Returns lines on rates that were not reached, on the bottleneck, and on the scope of the verdicts. */
 export function circumstanceLines(result: Result): string[] {
   return [
     pageLines,
@@ -94,7 +94,7 @@ function undecidedLines(comparisons: readonly Comparison[]): string[] {
   return [`Not decided: ${enumeration(pairs)}.`];
 }
 
-/** The ends with a verdict, and from how many streams HTTP/2 is faster. */
+/** Describes the curve's ends that have a verdict, and says from how many streams on HTTP/2 is faster. */
 function sweepLines(sweep: StreamSweep | undefined): string[] {
   const judged = (sweep?.curve ?? []).filter(({ comparison }) => comparison?.verdict !== 'none');
   const [most, fewest] = [judged[0], judged.at(-1)];
@@ -110,7 +110,7 @@ function sweepLines(sweep: StreamSweep | undefined): string[] {
   return [`${line}.`];
 }
 
-/** Says for an early end which rounds count, and that no verdict is final. */
+/** If the run ended early, says which rounds count, and that no verdict is final. */
 export function partialLines({ state, endedBy, variants, comparisons, looks }: Result): string[] {
   if (state === 'complete') return [];
   const reason = endedBy === undefined ? '' : ` The reason: ${endedBy}.`;
@@ -226,7 +226,7 @@ function lateLines({ variants }: Result): string[] {
   return [`Requests left late by (p50 and p99), which latency includes: ${late.join(', ')}.`];
 }
 
-/** Header bytes compare for equal numbers of requests only. */
+/** Says that published and measured header bytes are comparable only for the same number of requests. */
 function headerLines(result: Result): string[] {
   if (!comparesProtocols(result)) return [];
   const other = result.variants.find(
@@ -288,7 +288,10 @@ function kernelSettingLines({ kernelSettings, variants }: Result): string[] {
   );
 }
 
-/** Equal lines stand once, with all names. Free ports differ with each start. */
+/**
+ * Returns the changes to users' configs. Equal lines are printed once, with all names. Port numbers are left out, because they differ
+ * with each start.
+ */
 export function redirectionLines(
   configs: readonly { name: string; redirections: readonly string[] }[],
 ): string[] {
@@ -307,6 +310,7 @@ interface Named {
   text: string;
 }
 
+/** Returns each text once, after all its names. */
 export function byText(texts: readonly Named[]): string[] {
   return [...groupedBy(texts, ({ text }) => text)].map(
     ([text, same]) => `${allNames(same).join(', ')}: ${text}`,

@@ -1,4 +1,5 @@
-// Large differences in memory, and in start-up where older runs have it, that nobody asked for.
+// Reports large differences in the servers' memory, and in their start-up time, which results of older versions have. Nobody has to ask
+// for them.
 import { measuredComparisons, sidesOf } from '../analysis/comparisons.ts';
 import { askedOf, figuresPerRound, typicalOf } from '../analysis/metrics.ts';
 import { sideWithWrongAnswers } from '../analysis/bodies.ts';
@@ -9,10 +10,10 @@ import { factsOf, serverMetricNames, type ServerMetric } from '../result/server-
 
 /** In each round one side has at least this multiple of the other's figure. */
 const leastTimes = 1.1;
-/** Of a metric. */
+/** Lines per metric. */
 const mostLines = 3;
 
-/** They cost no chance of error: all rounds have to agree, by a margin. */
+/** Returns a line for each such difference. They need no share of the run's error probability: all rounds have to agree, by a margin. */
 export function serverLines(result: Result): string[] {
   if (result.control === true) return [];
   const asked = askedOf(result);

@@ -1,4 +1,4 @@
-// Tables as data and as text: the terminal, Markdown and HTML show the same cells.
+// Tables as data, and as lines of text. The terminal, Markdown and HTML show the same cells.
 import { total } from '../analysis/statistics.ts';
 import { inOneLine } from '../errors.ts';
 import type { Verdict } from '../result/result.ts';
@@ -64,6 +64,7 @@ export function figure<T>(value: T | null | undefined, format: (value: T) => str
   return value === null || value === undefined ? '' : format(value);
 }
 
+/** Returns neighbouring columns with the same group. */
 export function headingGroups<C extends Heading>(columns: readonly C[]): C[][] {
   const groups: C[][] = [];
   for (const column of columns) {
@@ -79,7 +80,10 @@ const betweenWords = / (?!%)/;
 /** After a comma outside of brackets, and before a bracket. */
 const betweenClauses = /(?<=,) (?![^[(]*[\])])| (?=\()/;
 
-/** Breaks lines at spaces, or where `between` says; longer words (paths) stay whole. Characters that control the terminal become blanks. */
+/**
+ * Breaks lines at spaces, or at `between`; words longer than a line, such as paths, stay whole. Characters that control the terminal
+ * become blanks, because names may have some.
+ */
 export function wrapLines(
   lines: readonly string[],
   width: number,
@@ -127,7 +131,7 @@ interface Measured extends Heading {
   width: number;
 }
 
-/** Columns that do not fit go into further tables, with the first column again. */
+/** Returns lines of text. Columns that do not fit go into further tables below, which repeat the first column. */
 export function terminalTable(
   { columns, rows }: Table,
   { width, colour }: TerminalOptions,

@@ -39,7 +39,7 @@ export interface TerminalReportOptions extends TerminalOptions {
   verbose?: boolean;
 }
 
-/** Tables, verdicts, warnings and circumstances; then `ends`. */
+/** Returns the tables, the verdicts, warnings and circumstances, and the last lines `ends`. */
 export function terminalReport(
   result: Result,
   ends: readonly string[],
@@ -96,7 +96,7 @@ export function isMarkdownReport(text: string): boolean {
   return isOne && text.startsWith('**') && text.endsWith('</details>\n');
 }
 
-/** Leaves out paths: users' configs go by file names, or else by variants. */
+/** Returns the Markdown text. It contains no paths: in redirections, users' configs have their files' names, or else their variants'. */
 export function markdownReport(result: Result): string {
   const [measured = ''] = headingLines(resultHeading(result));
   const article = articleParts(result);
@@ -132,6 +132,7 @@ function collapsedTables(result: Result): Table[] {
   return tables;
 }
 
+/** Whether an article published figures of the scenario. */
 function isOfArticle({ variants }: Result): boolean {
   return variants.some(({ published }) => published !== null);
 }
@@ -147,7 +148,7 @@ function detailLines(parts: readonly Part[]): string[] {
   ]);
 }
 
-/** The longest path first, with the name that replaces it. */
+/** Returns the paths of users' configs, the longest first, each with the name that replaces it. */
 function configNames({ variants }: Result): (readonly [file: string, name: string])[] {
   const named = variants.flatMap(({ name, server }) =>
     (server?.config.filter(isAbsolute) ?? []).map((file) => [file, name] as const),
@@ -181,13 +182,14 @@ export function markdownParagraphs(lines: readonly string[]): string[] {
   return lines.flatMap((line) => [escape(line), '']);
 }
 
-/** Escapes what may be a stranger's: no markup, link or mention. Underscores inside words may stay. */
+/** Escapes text from untrusted sources, so that it makes no markup, link or mention. Underscores inside words may stay. */
 function escape(text: string): string {
   const marked = text.replaceAll(
     /[\\|*<&`~]|(?<![\p{L}\p{N}])_|_(?![\p{L}\p{N}])|(?<=\])[[(]/gu,
     '\\$&',
   );
-  // GitHub links names and addresses after Markdown: an empty character parts them, before "://" to stay out of the host.
+  // GitHub links names and addresses after it has read the Markdown. A zero-width space prevents that; in a URL it is before "://", so
+  // that the host stays as it is.
   return marked.replaceAll(/(?<!\w)@(?=\w)|#(?=\d)|\bwww(?=\.)|[a-z](?=:\/\/)/gi, '$&\u200b');
 }
 
@@ -257,7 +259,7 @@ function columnsOf(metric: ServerMetric): Record<string, (row: Row) => Value> {
   };
 }
 
-/** Looks at the first columns, as other versions may have more; all rows are of one run. */
+/** Whether a text is such a report. Looks only at the first columns, since other versions may have more. All rows must be of one run. */
 export function isCsvReport(text: string): boolean {
   if (!text.startsWith(`${Object.keys(columns).slice(0, 3).join(',')},`)) return false;
   const [titles = [], ...rows] = text.split('\r\n').map(cellsOf);
@@ -271,7 +273,7 @@ export function isCsvReport(text: string): boolean {
 const cellsOf = (line: string): string[] =>
   [...line.matchAll(/(?:^|,)("(?:[^"]|"")*"|[^,]*)/g)].map(([, cell = '']) => cell);
 
-/** Rows end with CRLF; unknown figures are empty. */
+/** Returns a row per variant that ran, each ended by CRLF; unknown figures are empty cells. */
 export function csvReport(result: Result): string {
   const lines: Value[][] = [Object.keys(columns)];
   for (const variant of result.variants) {

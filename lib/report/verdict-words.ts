@@ -28,7 +28,7 @@ export function delayText({ spec, delayHeld, latenessMs }: NetworkResult): strin
   return delayHeld ? 'held' : `not held: p99 +${short(latenessMs.p99)} ms`;
 }
 
-/** "+33 %", "p99 6 times", "22 % of the CPU", "8.13 times the CPU". */
+/** Returns an effect with its metric: "+33 %", "p99 6 times", "22 % of the CPU", "8.13 times the CPU". */
 export function effectText({ metric, ratio }: Pick<Comparison, 'metric' | 'ratio'>): string {
   const { shareOf } = metricWords[metric];
   if (shareOf === undefined) return metricMark(metric) + amount(ratio);
@@ -41,7 +41,7 @@ export function metricMark(metric: Metric): string {
   return metric === 'rps' ? '' : `${metricWords[metric].name} `;
 }
 
-/** Percentiles with a verdict, in a comparison by latency. */
+/** Returns the other percentiles that have a verdict, if the comparison is by latency. */
 export function besideVerdicts({
   metric,
   latency,
@@ -54,7 +54,7 @@ export function besideVerdicts({
   });
 }
 
-/** Ratio and interval, and the verdict or why none. A marked verdict looks inconclusive. */
+/** Returns ratio and interval, and the verdict or why there is none. A doubtful verdict has the colour of an inconclusive one. */
 export function verdictCell(
   comparison: Comparison,
   result: Pick<Result, 'sameWithin' | 'state'>,

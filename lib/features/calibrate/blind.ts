@@ -1,4 +1,4 @@
-// The blind test: verdicts on pairs whose key is opened afterwards, with disturbances if asked for.
+// The blind test: bakeoff judges pairs of servers, and only then the key with the true ratios is opened. --disturb disturbs the runs.
 import { access, constants, writeFile } from 'node:fs/promises';
 import os from 'node:os';
 import { join } from 'node:path';
@@ -45,8 +45,9 @@ interface BlindFile extends Kept<PairRun> {
 }
 
 /**
- * Runs the pairs, opens the key and prints the score. Returns 3 if it is beyond its bounds. @throws UserError for a seed that was used
- * before; Interrupted, with what was done kept
+ * Runs the pairs, keeps each outcome, opens the key and prints the score.
+ * @returns the exit code: 3 if the score is beyond its bounds
+ * @throws UserError for a seed that was used before; Interrupted: what was done is kept
  */
 export async function blindTest(options: BlindOptions): Promise<0 | 3> {
   const { count, seed, isDisturbed, isResumed, folder } = options;
@@ -81,7 +82,10 @@ function lineOf({ verdict, ratio, seconds, lost = 0 }: PairRun): string {
 
 const dropCaches = '/proc/sys/vm/drop_caches';
 
-/** Pairs with a run, perhaps root's, or whose disturbance can happen here. @param file drops the kernel's caches when written */
+/**
+ * Returns the pairs whose disturbance can happen here, and those that have a run already, which root may have made.
+ * @param file the kernel's, which drops caches when it is written
+ */
 export async function possiblePairs(
   pairs: readonly KnownPair[],
   runs: readonly Pick<PairRun, 'number'>[],
@@ -219,7 +223,7 @@ async function happening(
   }
 }
 
-/** The oldest comes first. */
+/** Returns the descendants of this process with that program and those flags, the oldest first. */
 function processesWith(program: string, flags: string): number[] {
   const [, ...descendants] = processTree('/proc', String(process.pid));
   const pids: number[] = [];

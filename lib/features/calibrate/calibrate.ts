@@ -1,4 +1,4 @@
-// The command calibrate: what bakeoff and other generators say of servers with known figures.
+// The command calibrate: measures servers whose figures are known by arithmetic, with bakeoff and with other generators.
 import { join, relative } from 'node:path';
 import { inOneLine, UserError } from '../../errors.ts';
 import { duration, enumeration, whole } from '../../format.ts';
@@ -30,7 +30,11 @@ export interface CalibrateOptions {
 
 /** Exit code where bakeoff is beyond its bounds. */
 const beyondBounds = 3;
-/** Returns the exit code. @throws UserError, Interrupted, after printing and writing what was measured */
+/**
+ * Measures, prints and writes the table.
+ * @returns the exit code
+ * @throws UserError, Interrupted: what was measured by then is printed and written
+ */
 export async function figuresTable(options: CalibrateOptions): Promise<0 | 3> {
   const servers = await startable(chosenServers(options));
   requirePeerNames(options.peers ?? []);

@@ -1,4 +1,4 @@
-// The CPU time per request of the engine and other generators, on the same server and load.
+// The generator's CPU time per request: the engine beside other load generators, on the same server and load.
 import { join, relative } from 'node:path';
 import { median, ratioInterval } from '../../analysis/statistics.ts';
 import { inOneLine, UserError } from '../../errors.ts';
@@ -62,7 +62,7 @@ const engine = loadgenWith('bakeoff');
 /** Where the generator runs: on its own core, or on the server's. */
 const places = ['own', "the server's"] as const;
 
-/** A generator's rounds of a load; those of the same number are compared. */
+/** The samples of one generator under a load, one per round. Samples of different generators are compared round by round. */
 export interface CostRow {
   load: string;
   core: (typeof places)[number];
@@ -71,9 +71,11 @@ export interface CostRow {
 }
 
 /**
- * Prints the table, and writes cost.md and cost.json. Returns the exit code. @param options isQuick: shorter, with wider intervals; only:
- * loads whose names begin so @throws UserError for a generator that fails, makes errors or negotiates another TLS; Interrupted, after
- * writing the loads before
+ * Measures each load, prints the table, and writes cost.md and cost.json.
+ * @param options isQuick: shorter, with wider intervals; only: loads whose names begin so
+ * @returns the exit code
+ * @throws UserError for a generator that fails, makes errors or negotiates another TLS; Interrupted. The loads measured before are
+ * printed and written
  */
 export async function costTable(options: CalibrateOptions): Promise<0> {
   const { isQuick, only, peers, folder, command } = options;
@@ -111,7 +113,10 @@ export async function costTable(options: CalibrateOptions): Promise<0> {
   }
 }
 
-/** Each round has all generators on their own core, and then on the server's. */
+/**
+ * Starts the server, and measures all generators in each round: first all rounds with the generators on their own core, then all on the
+ * server's core.
+ */
 async function addRows(
   lab: Lab,
   { name, load, front }: CostLoad,
@@ -155,7 +160,10 @@ async function addRows(
   }
 }
 
-/** @throws UserError unless all negotiated the same: h2load falls back to HTTP/1.1 silently */
+/**
+ * Checks that all generators that report their TLS have negotiated the same: h2load falls back to HTTP/1.1 without a message.
+ * @throws UserError otherwise
+ */
 export function requireSameTls(rows: readonly CostRow[]): void {
   const seen = new Map<string, string>();
   for (const { generator, samples } of rows)
@@ -166,7 +174,10 @@ export function requireSameTls(rows: readonly CostRow[]): void {
     );
 }
 
-/** Medians, and the engine's ratios: geometric means over the rounds with 95 % intervals. */
+/**
+ * Shows the medians of each generator, and the engine's figures as a multiple of them: the geometric mean over the rounds with its 95 %
+ * interval.
+ */
 export function tableOfCosts(rows: readonly CostRow[]): Table {
   const byEngine = (row: CostRow, figure: (sample: Sample) => number): string => {
     const ours = rows.find(

@@ -1,4 +1,5 @@
-// One line of a config, and its effect by each of several generators.
+// The effect of one line of a config as each of several generators sees it. All load the same two servers, and their effects are
+// compared.
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { geometricMean, ratioInterval, type RatioInterval } from '../../analysis/statistics.ts';
@@ -29,7 +30,7 @@ import { loadgenWith } from './peers.ts';
 import { closedLoad, knownPage } from './servers.ts';
 import { allNames } from '../../present.ts';
 
-/** Reconnects would be each generator's own matter. */
+/** The layers of nginx's config below the layer that is tested. Connections stay open, because generators reconnect in different ways. */
 const base = ['base', 'workers', 'keepalive-unlimited'];
 const layersBelow = {
   'open-file-cache': base,
@@ -41,6 +42,7 @@ const layersBelow = {
 type EffectName = keyof typeof layersBelow;
 export const effectNames = Object.keys(layersBelow) as EffectName[];
 
+/** Returns the layers of both configs. */
 export function configsOf(name: EffectName): Record<Side, readonly string[]> {
   const below = layersBelow[name];
   return { without: below, with: [...below, name] };
@@ -54,8 +56,8 @@ const sides = ['without', 'with'] as const;
 type Side = (typeof sides)[number];
 
 /**
- * Generators share the server's core: on their own they would sleep between answers, each in its rhythm, and the server would have to wake
- * them. The engine polls there, as in a run.
+ * Generators share the server's core. On a core of their own they would sleep between answers, each in its own rhythm, and the server
+ * would have to wake them. The engine is measured on its own core too: there it polls instead of sleeping, as in a run.
  */
 const onOwnCore = loadgenWith('bakeoff, own core', { spin: true });
 const ours = [loadgenWith('bakeoff'), onOwnCore] as const;
@@ -91,8 +93,9 @@ interface EffectFile extends Kept<EffectRun> {
 }
 
 /**
- * Keeps each pair, prints and writes the table. Returns the exit code. @throws UserError, with exit code 2 for a generator that is not
- * installed or cannot make the load; Interrupted, with what was done kept
+ * Measures the pairs, keeps each, and prints and writes the table.
+ * @returns the exit code
+ * @throws UserError, with exit code 2 for a generator that cannot make the load or is not installed; Interrupted: what was done is kept
  */
 export async function effectTest(options: EffectOptions): Promise<0> {
   const { effect: name, peers: asked, pairs, seed, isResumed, folder } = options;
@@ -140,7 +143,10 @@ async function generatorsIn(
   return [...peers, ...ours.map((generator) => ({ generator, binary: k6, version }))];
 }
 
-/** Starts both servers anew, and has generators load one after the other, every other time in the same order. */
+/**
+ * Starts both servers anew, and lets each generator load one after the other. The server that is loaded first alternates with the pair
+ * and the generator.
+ */
 async function pairRun(
   lab: Lab,
   generators: readonly Peer[],
@@ -193,7 +199,11 @@ function lineOf({ cpuMicros }: EffectRun): string {
     .join(', ');
 }
 
-/** CPU time under each generator, and its effect by that of each other. @param runs at least one, all with the same generators */
+/**
+ * Returns the server's CPU time under each generator, and the ratio of the effect that a generator sees to the effect that each other
+ * one sees.
+ * @param runs at least one, all with the same generators
+ */
 export function effectTable(runs: readonly EffectRun[], peers: readonly string[]): Table {
   const names = [...peers, ...allNames(ours)];
   const valuesOf = (name: string, side: Side): number[] =>

@@ -32,7 +32,7 @@ interface Program {
   leastSeconds?: number;
 }
 
-/** wrk2's build is `wrk`, but has to be wrk2 in PATH. It calibrates itself for 10 s. */
+/** wrk2 builds a program called `wrk`; it must be called wrk2 in PATH. In its first 10 s it calibrates itself. */
 const programs: readonly Program[] = [
   { generator: wrkPeer, makes: ['closed'] },
   { generator: wrk2Peer, makes: ['rate'], leastSeconds: 12 },
@@ -51,6 +51,7 @@ export function requirePeerNames(names: readonly string[]): void {
     if (!peerNames.includes(name)) throw unknownWord('generator', name, peerNames);
 }
 
+/** Whether the generator can make the load of that server. */
 export function canLoad(
   { generator }: Pick<Peer, 'generator'>,
   { load, front }: Pick<KnownServer, 'load' | 'front'>,
@@ -67,8 +68,9 @@ export function canLoad(
 }
 
 /**
- * Those in PATH, and the run's k6. @param asked only these; undefined: all @throws UserError, with exit code 2 for one that is not
- * installed
+ * Finds the generators in PATH; k6 is the one of the run.
+ * @param asked only these; undefined: all that are found
+ * @throws UserError, with exit code 2 for one that is not installed
  */
 export async function findPeers(
   k6: string,
@@ -94,7 +96,7 @@ export async function findPeers(
   return peers;
 }
 
-/** What generators print their versions for, and where these stand. */
+/** The argument with which each generator prints its version, and where the version stands in the output. */
 const questions = {
   wrk: ['-v', /wrk \D*([\d.]+)/],
   wrk2: ['-v', /wrk \D*([\d.]+)/],
@@ -110,8 +112,8 @@ const isAsked = (tool: string): tool is keyof typeof questions => tool in questi
 const limitSeconds = 10;
 
 /**
- * Undefined for a tool that is asked in another way (influxd). @throws UserError for a program that does not end, or for a server that is
- * none; the signal's reason
+ * Returns the version that a tool prints; undefined for a tool whose version is found in another way (influxd).
+ * @throws UserError for a program that does not end, or for one that is not the server it should be; the signal's reason
  */
 export async function versionOf(
   tool: string,

@@ -1,4 +1,4 @@
-// Measured figures against arithmetic, as a table; bounds make it a check.
+// Compares measured figures with what arithmetic says, as a table; bounds make it a check.
 import { median } from '../../analysis/statistics.ts';
 import { percent, perSecond, scaledTime, short, whole } from '../../format.ts';
 import type { Environment } from '../../result/environment.ts';
@@ -130,7 +130,7 @@ function isOurs(place: string): boolean {
   return arrangements.some((arrangement) => arrangement === place);
 }
 
-/** Only bakeoff's have the mark ✗; others have their deviation. */
+/** Returns a figure with its deviation. Only bakeoff's figures get the mark ✗ if they are beyond their bounds. */
 function cellOf(figure: Figure, judgement: Judged | undefined, ours: boolean): string {
   if (judgement === undefined) return '';
   const { value, off, isBeyond } = judgement;
@@ -169,7 +169,10 @@ function errorsRow(testCase: Case): Row {
   };
 }
 
-/** @param peers other generators, in the order of columns */
+/**
+ * Returns all figures of all servers.
+ * @param peers names of the other generators, in the order of the columns
+ */
 export function tableOfCases(cases: readonly Case[], peers: readonly string[]): Table {
   const rows = cases.flatMap(rowsOf);
   const isFirst = (row: Row): boolean =>
@@ -184,8 +187,8 @@ export function tableOfCases(cases: readonly Case[], peers: readonly string[]): 
 }
 
 /**
- * A row per server and generator: the truth and the farthest of bakeoff's figures, the others' deviations. Leaves out figures without a
- * truth, but not the generator's CPU time.
+ * Returns a row per server and generator. bakeoff's row has the truth and the largest deviation of its figures in any arrangement; the
+ * other rows have the generators' deviations. Figures without a known truth are left out, except the generator's CPU time per request.
  */
 export function tableOfDeviations(cases: readonly Case[], peers: readonly string[]): Table {
   const rows = cases.flatMap((testCase) => [
@@ -227,7 +230,7 @@ export function tableOfServers(cases: readonly Case[]): Table {
   ]);
 }
 
-/** Counts bakeoff's figures with a truth, and those beyond their bounds, a line each. */
+/** Counts bakeoff's figures whose truth is known, and describes each figure that is beyond its bounds in a line. */
 export function outcome(cases: readonly Case[]): { known: number; beyond: string[] } {
   let known = 0;
   const beyond: string[] = [];
@@ -249,7 +252,7 @@ export function outcome(cases: readonly Case[]): { known: number; beyond: string
   return { known, beyond };
 }
 
-/** From here others move figures beyond their bounds, as a share of the server's core. */
+/** If other programs use more than this share of the server's core, they move the figures by more than their bounds. */
 const mostOfOthers = 0.03;
 
 /** Why the calibration does not count; nothing on a quiet machine. */

@@ -1,4 +1,4 @@
-// A long test's file: each run is kept at once, and --resume makes those that miss.
+// The file of a test that takes long: each run is stored as soon as it is made, and --resume makes the missing ones.
 import { readFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { usageError, UserError } from '../../errors.ts';
@@ -17,8 +17,9 @@ export interface Kept<Run extends { number: number }> {
 }
 
 /**
- * Returns `fresh` if there is no file. @param isResumed false: there must be none @throws UserError for a file that is there, or with runs
- * of another seal
+ * Returns the file's content, or `fresh` if there is no file.
+ * @param isResumed false: there must be no file
+ * @throws UserError for a file that exists already, or that has runs of another seal
  */
 export async function readKept<File extends Kept<{ number: number }>>(
   path: string,
@@ -52,7 +53,7 @@ function parsed<File>(text: string, path: string): File {
   }
 }
 
-/** Makes --record's folder. Throws UserError (exit code 2) if no file can be written there. */
+/** Makes the folder of --record if it is missing. Throws UserError (exit code 2) if no file can be written there. */
 export async function checkRecordFolder(folder: string): Promise<void> {
   try {
     makeFolder(folder);
@@ -65,8 +66,10 @@ export async function checkRecordFolder(folder: string): Promise<void> {
 }
 
 /**
- * Makes what the file lacks, and writes it after each run. @param make returns the run, and a line for the person @param stores whether
- * runs store into an InfluxDB @throws UserError; Interrupted
+ * Makes the runs of the items that the file does not have yet, and writes the file after each.
+ * @param make returns the run, and a line for the user that says what it found
+ * @param stores whether the runs store into an InfluxDB
+ * @throws UserError; Interrupted, then the file has the runs made before
  */
 export async function runMissing<Item extends { number: number }, Run extends { number: number }>(
   path: string,

@@ -1,4 +1,4 @@
-// Kinds of servers for blind pairs, which arithmetic makes as fast as asked.
+// Kinds of servers from which a blind test draws pairs. Arithmetic says which flags give a server of any kind the wanted speed.
 import type { uniform } from '../../random.ts';
 
 type Random = ReturnType<typeof uniform>;
@@ -10,14 +10,17 @@ export interface KnownSide {
   options: string;
   bodyBytes: number;
   connections: number;
-  /** Per response under continuous load, or p99 at a rate; Infinity for a queue that grows. */
+  /** Time per response under continuous load, or p99 at a rate, in nanoseconds; Infinity for a queue that grows. */
   ns: number;
   /** CPU time of the servers' core per response, in nanoseconds. */
   cpuNs: number;
 }
 
 interface Kind {
-  /** @param ns a multiple of `unitNs`, for whole parts @param workers 2 to 8 */
+  /**
+   * @param ns a multiple of `unitNs`, so that its parts are whole numbers
+   * @param workers 2 to 8
+   */
   flags(ns: number, connections: number, workers: number): string;
   /** It waits more than it works: `lightNs` of CPU time per response. */
   isLight?: true;
@@ -30,7 +33,7 @@ const largeBody = 20_000;
 /** More than the system calls of a server that sleeps before each request. */
 const lightNs = 100_000;
 const light = `-cpu ${lightNs}ns`;
-/** A start of `-modes` is slower by so much; half of it counts, as rounds average logarithms. */
+/** With `-modes`, half of all starts of the server are slower by this share. Half of it counts, because rounds average logarithms. */
 const modes = 0.03;
 
 const part = (share: number, ns: number): string => `${Math.round(share * ns)}ns`;
@@ -69,6 +72,7 @@ const closedKinds: Readonly<Record<string, Kind>> = {
   },
 };
 
+/** Requests/s of pairs at a rate. */
 const pairRate = 800;
 const rateConnections = 300;
 
@@ -109,7 +113,11 @@ export function drawnFrom<T>(random: Random, list: readonly T[]): T {
   return list[Math.floor(random() * list.length)] as T;
 }
 
-/** @param scale of the times, 1 to 1.5 @param gain speed of the second side per the first's */
+/**
+ * Draws two sides of different kinds.
+ * @param scale factor of the times, 1 to 1.5
+ * @param gain speed of the second side as a multiple of the first's
+ */
 export function drawSides(
   random: Random,
   scale: number,
@@ -131,13 +139,13 @@ export function drawSides(
   return { sides: [closedSide(random, first, a), closedSide(random, second, b)] };
 }
 
-/** Ten and a hundred requests at a time wait differently beside other programs. */
+/** Loads of ten and of a hundred requests at a time: their requests wait differently if other programs use the core. */
 const depths = [10, 100] as const;
 
 function closedSide(random: Random, name: string, ns: number): KnownSide {
   const { flags, isLight, bodyBytes = usualBody } = closedKinds[name] as Kind;
   const workers = 2 + Math.floor(7 * random());
-  // A server that only waits is 0.1 ms late, a share of the figures of few connections.
+  // A server that only waits answers 0.1 ms late. With few connections, that would be a considerable share of its response time.
   const connections = isLight ? 100 : drawnFrom(random, depths);
   return {
     kind: name,

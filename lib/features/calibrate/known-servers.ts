@@ -1,4 +1,4 @@
-// Servers with figures by arithmetic: their work, load, and truth under continuous load.
+// Servers whose figures are known by arithmetic: what they do, the load on them, and their true figures under continuous load.
 import { chanceMs, latencyMs, type PoissonQueue } from './queue.ts';
 import type { Arrivals, LoadProfile } from '../../scenario/model.ts';
 import { bodyBytes, closedLoad, loadAtRate, type KnownServer, type Truth } from './servers.ts';
@@ -30,16 +30,20 @@ const waitCpuMicros = 200;
 
 /** Requests/s of a pool at its limit. */
 const capacity = 1000;
-/** Exceeds the longest queue below the capacity; above it, the queue grows in the server first. */
+/** More connections than the longest queue below the capacity; above the capacity, the queue grows in the server first. */
 const poolConnections = 300;
-/** Beyond, p99 has the machine's pauses, after which a queue drains twenty times as long. */
+/**
+ * Above this share of the capacity, p99 shows the pauses of a shared machine: the queue after a pause takes twenty times as long to
+ * drain.
+ */
 const mostPercentForP99 = 90;
-/** Chance is the smaller, the longer the load is. */
+/** Long enough for a small random error: the longer the load, the smaller it is. */
 const poissonSeconds = 3;
 
 /**
- * Workers that make 1,000 requests/s in all. Below, even requests never wait, and latency is the service time; Poisson arrivals do wait
- * (M/D/c, see latencyMs). Above, requests/s are the capacity, and the queue grows by the difference.
+ * Returns the figures of a pool of workers that serve 1,000 requests/s in all. Below that rate, evenly spaced requests never wait for
+ * each other, so latency is the service time. Poisson arrivals do wait (M/D/c, see latencyMs). Above it, requests/s equal the capacity,
+ * and the queue grows by the difference.
  */
 export function poolTruth(workers: number, percent: number, arrivals: Arrivals): Truth {
   const rate = (capacity * percent) / 100;
@@ -84,10 +88,10 @@ function pool(
 }
 
 const tenConnections = closedLoad(10);
-/** Most servers of the table have this. */
+/** What most servers of the table share. */
 const usual = { bodyBytes, load: tenConnections, seconds: usualSeconds };
 
-/** Limited by a core's CPU time: requests wait for those of all connections. */
+/** The figures of a server that is limited by the CPU time of its core: each request waits for those of all connections. */
 function busyTruth(cpuMicros: number): Truth {
   return {
     rps: 1e6 / cpuMicros,
@@ -96,7 +100,7 @@ function busyTruth(cpuMicros: number): Truth {
   };
 }
 
-/** A worker of 100 µs, and a stall in the latency of all connections' requests. */
+/** One worker with a service time of 100 µs that stalls at times. A stall lengthens the latency of one request of each connection. */
 const stalling = { serviceMicros: 100, connections: 100, cpuMicros: 50 } as const;
 function stallTruth(requestsBetween: number, stallMs: number): Truth {
   const { serviceMicros, connections, cpuMicros } = stalling;

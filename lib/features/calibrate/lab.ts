@@ -55,7 +55,10 @@ export function calibrationCores(): Cores {
   return cores;
 }
 
-/** Gets tools, builds the server, and works on pinned cores. @param stores whether runs store into an InfluxDB */
+/**
+ * Gets the tools, builds the server, and does the work on pinned cores.
+ * @param stores whether whole runs store into an InfluxDB
+ */
 export async function inLab<T>(
   cores: Cores,
   signal: AbortSignal,
@@ -105,8 +108,8 @@ export async function inLab<T>(
 }
 
 /**
- * If a part fails, the signal ends the others, so that none works in a folder that is gone. @throws the first failure, or the signal's
- * reason
+ * Waits for all parts. If one fails, the signal passed to `begin` ends the others, so that none goes on in a folder that is removed.
+ * @throws the error of the part that failed first, or the signal's reason
  */
 export async function allOrNone<const Parts extends readonly Promise<unknown>[]>(
   signal: AbortSignal,
@@ -163,7 +166,10 @@ async function inContext<T>(
   }
 }
 
-/** Runs like `npm run scenario`, without progress. @throws UserError, Interrupted */
+/**
+ * Makes a run like `npm run scenario`, without progress.
+ * @throws UserError, Interrupted
+ */
 export function wholeRun(
   lab: Lab,
   scenario: Scenario,
@@ -183,7 +189,10 @@ export function wholeRun(
   });
 }
 
-/** Phases of a run of one round, by variant. @throws UserError, Interrupted */
+/**
+ * Makes a run of one round, and returns the phases of all sides by variant.
+ * @throws UserError, Interrupted
+ */
 export async function oneRound(
   lab: Lab,
   scenario: Scenario,

@@ -1,4 +1,4 @@
-// Measures the known servers alone, in turns of two and eight, and by other generators.
+// Measures the known servers: each alone, in turns of two and of eight, and by other load generators.
 import { join } from 'node:path';
 import { mergedLatency } from '../../analysis/latency.ts';
 import { responsesOf, roundRps, serverCpuSecondsPerResponse } from '../../analysis/phases.ts';
@@ -17,7 +17,7 @@ import { commandOf, frontOf, knownPage, type Figures, type KnownServer } from '.
 export interface Seen extends Figures {
   /** The generator's CPU time per response; null if unknown. */
   generatorMicros: number | null;
-  /** Requests/s × mean latency per requests under way (Little's law: 1); null at a rate. */
+  /** Requests/s × mean latency, as a share of the requests that the load keeps under way (Little's law: 1); null at a rate. */
   littleShare: number | null;
   errors: number;
   /** Share of the server's core that other programs used; null if unknown. */
@@ -34,6 +34,7 @@ export type Measurements = Map<string, Seen>;
 /** How many servers take turns. */
 const sidesOf: Readonly<Record<Arrangement, number>> = { alone: 1, '2 sides': 2, '8 sides': 8 };
 
+/** Divides the servers into the groups that take turns. Servers with a rate and servers without are in different groups. */
 export function groupsOfSides(
   servers: readonly KnownServer[],
   arrangement: Arrangement,
@@ -51,7 +52,11 @@ export function groupsOfSides(
   return groups;
 }
 
-/** @param name of its folder @throws UserError, the signal's reason */
+/**
+ * Starts a server with one worker.
+ * @param name of its folder
+ * @throws UserError, the signal's reason
+ */
 export function startIn(
   { binaries, scratch, cores, signal }: Lab,
   server: CommandServer | ConfiguredServer,
@@ -68,10 +73,14 @@ export function startIn(
   });
 }
 
-/** A generator may take so much longer, to start and for an overloaded server. */
+/** The time that a generator gets in addition to its load: to start, and for the last requests of an overloaded server. */
 const patienceSeconds = 30;
 
-/** @param sharesCore it has the server's core instead of its own @throws UserError, the signal's reason */
+/**
+ * Loads the server's usual page with a generator.
+ * @param sharesCore the generator runs on the server's core instead of its own
+ * @throws UserError if the generator fails, the signal's reason
+ */
 export function loadBy(
   { cores, signal }: Lab,
   { generator, binary }: Pick<Peer, 'generator' | 'binary'>,
@@ -97,7 +106,10 @@ export class Measuring {
     this.#lab = lab;
   }
 
-  /** Loads servers in turns, or one alone. Returns what each had, in order. @throws UserError, Interrupted */
+  /**
+   * Loads the servers in turns, or a single one alone. Returns the figures of each, in the order of `servers`.
+   * @throws UserError, Interrupted
+   */
   async turns(servers: readonly KnownServer[]): Promise<Seen[]> {
     const variants: Variant[] = [];
     for (const [place, known] of servers.entries())

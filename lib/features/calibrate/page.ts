@@ -68,7 +68,7 @@ export function placeText({
 
 const namesOf = ({ peers }: Calibration): string[] => allNames(peers);
 
-/** Markdown with one table; the HTML page has all figures. */
+/** Returns the page as Markdown with one table; the HTML page has all figures, and how they are known. */
 export function calibrationText(calibration: Calibration): string {
   return [
     `# ${title}`,

@@ -1,4 +1,4 @@
-// Pairs with a known ratio of requests/s, drawn by a seed, and the score of verdicts.
+// Pairs of servers whose ratio of requests/s is known, drawn by a seed, and the score of the verdicts on them.
 import { createHash } from 'node:crypto';
 import { total } from '../../analysis/statistics.ts';
 import { counts, percent, whole } from '../../format.ts';
@@ -41,7 +41,7 @@ export interface KnownPair {
 const [earliest, latest] = [4, 24];
 const timesDisturbed = 3;
 
-/** A seed draws the same on any machine. */
+/** Draws pairs; a seed draws the same pairs on any machine. */
 export function drawPairs(count: number, seed: number, isDisturbed: boolean): KnownPair[] {
   const random = uniform(seed);
   return Array.from({ length: count }, (_, index): KnownPair => {
@@ -72,7 +72,10 @@ export function drawPairs(count: number, seed: number, isDisturbed: boolean): Kn
   });
 }
 
-/** The SHA-256 of a key and of what its truth rests on, printed before the first run. */
+/**
+ * Returns the SHA-256 of a key and of what its truth depends on. It is printed before the first run, so that neither can be changed
+ * later.
+ */
 export function sealOf(key: unknown): string {
   return createHash('sha256').update(JSON.stringify(key)).digest('hex');
 }
@@ -98,7 +101,10 @@ interface Scored {
   misses: boolean;
 }
 
-/** @param sameWithin what bakeoff calls the same */
+/**
+ * Compares both verdicts with the truth.
+ * @param sameWithin what bakeoff calls the same, as a share
+ */
 export function scoreOf(pair: KnownPair, pairRun: PairRun, sameWithin: number): Scored {
   const { ratio, rate, cpuRatio } = pair;
   const { verdict, byCpu, ci95 } = pairRun;
@@ -172,7 +178,7 @@ function tableOfGroups(title: string, groups: readonly Group[]): Table {
   ]);
 }
 
-/** Scores by the effect's size and kind; disturbed runs also by disturbance. */
+/** Returns the score by the size of the effect and by kind of server; for disturbed runs also by disturbance. */
 export function scoreTables(scored: readonly Scored[]): Table[] {
   const tables = [
     tableOfGroups(
@@ -204,7 +210,7 @@ function chanceOfAtMost(times: number, runs: number, chance: number): number {
   return sum;
 }
 
-/** The chance of at most `times` in a share `is` of all tests. */
+/** Returns the probability of an event that happens at most `times` in `runs` in a share `is` of all tests. */
 function chanceWhere(times: number, runs: number, is: number): number {
   let [low, high] = [0, 1];
   for (let step = 0; step < 50; step++) {
@@ -215,7 +221,7 @@ function chanceWhere(times: number, runs: number, is: number): number {
   return low;
 }
 
-/** The 95 % interval of a chance (Clopper and Pearson 1934). */
+/** Returns the 95 % interval of the probability of something that happened `times` in `runs` (Clopper and Pearson 1934). */
 function chanceInterval(times: number, runs: number): readonly [number, number] {
   // Powers of a small remainder would be 0.
   if (2 * times > runs) {
@@ -226,6 +232,7 @@ function chanceInterval(times: number, runs: number): readonly [number, number] 
   return [low, chanceWhere(times, runs, 0.025)];
 }
 
+/** Returns chanceInterval in percent. */
 export function chanceText(times: number, runs: number): string {
   const ends = chanceInterval(times, runs).map((share) => (100 * share).toFixed(1));
   return `[${ends.join(', ')}] %`;

@@ -1,4 +1,4 @@
-// Other load generators, with the commands that a user would type.
+// Well-known load generators: the commands that a user would type, and how one is run.
 import { join } from 'node:path';
 import { helper } from '../../../bin/trust.mjs';
 import { UserError } from '../../errors.ts';
@@ -200,7 +200,10 @@ export const ohaPeer: PeerGenerator<string> = {
 export interface GeneratorRun {
   binary: string;
   cpus: readonly number[];
-  /** With the server: SCHED_BATCH, as of the engine's threads, keeps it from preempting the server. */
+  /**
+   * Whether the generator runs on the server's core. Then it runs under SCHED_BATCH like the load engine's threads, so that it does not
+   * preempt the server.
+   */
   sharesCore: boolean;
   /** It is ended after this time. */
   mostSeconds: number;
@@ -208,8 +211,9 @@ export interface GeneratorRun {
 }
 
 /**
- * bash reports the CPU time of the whole process. Its children do not inherit the parent-death signal, so it is set again. Throws
- * UserError if the generator fails or prints something else, and the reason of an aborted signal.
+ * Runs a generator once; bash reports the CPU time of the whole process. The parent-death signal is set again below bash, because
+ * children do not inherit it. Throws UserError if the generator fails or its output is not understood, and the reason of an aborted
+ * signal.
  */
 export async function runGenerator(
   generator: PeerGenerator<string>,

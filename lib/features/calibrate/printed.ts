@@ -9,7 +9,7 @@ export interface Printed {
   /** Responses other than 2xx and 3xx. */
   errors: number;
   errorExample?: string;
-  /** Of all bodies, unfinished ones too; absent if not reported. */
+  /** Bytes of all bodies, including those of unfinished responses; absent if the generator does not report them. */
   bodyBytes?: number;
   /** The negotiated version, cipher, key exchange (OpenSSL's names) and protocol. */
   tls?: string;
@@ -25,7 +25,7 @@ function timeMs(output: string, pattern: RegExp): number {
   return Number(value) * (millisecondsOf[unit] ?? NaN);
 }
 
-/** Reads wrk and wrk2 with --latency. Throws UserError for other output than wrk 4's. */
+/** Parses the output of wrk and wrk2 with --latency. Throws UserError if it is not the output of wrk 4. */
 export function readWrk(output: string): Printed {
   const errors = [
     ...output.matchAll(/(?:connect|read|write|timeout|Non-2xx or 3xx responses:) (\d+)/g),
@@ -42,7 +42,7 @@ export function readWrk(output: string): Printed {
   };
 }
 
-/** ab prints non-2xx responses only if there were any. Throws UserError as readWrk. */
+/** Parses ab's output. ab prints the line on non-2xx responses only if there were any. Throws UserError as readWrk does. */
 export function readAb(output: string): Printed {
   return {
     requests: Number(match(output, /Complete requests: +(\d+)/)),
@@ -58,14 +58,14 @@ export function readAb(output: string): Printed {
   };
 }
 
-/** Each curve has two names; h2load prints OpenSSL's. */
+/** OpenSSL has two names for each curve; which of them h2load prints depends on OpenSSL's version. */
 const curveNames: Readonly<Record<string, string>> = {
   prime256v1: 'P-256',
   secp384r1: 'P-384',
   secp521r1: 'P-521',
 };
 
-/** Throws UserError for other output than h2load 1.52's. */
+/** Parses the output of h2load. Throws UserError if it is not the output of h2load 1.52. */
 export function readH2load(output: string): Printed {
   const figure = (pattern: RegExp): number => Number(match(output, pattern));
   const requests = figure(/^requests: (\d+) total/m);
@@ -82,7 +82,7 @@ export function readH2load(output: string): Printed {
   return printed;
 }
 
-/** Negotiated version, cipher, key exchange and protocol, as h2load prints them. */
+/** The negotiated version, cipher, key exchange and protocol, as far as h2load prints them. */
 function tlsIn(output: string): string {
   const names: string[] = [];
   for (const pattern of [
@@ -97,7 +97,7 @@ function tlsIn(output: string): string {
   return names.join(' ');
 }
 
-/** Reads both k6 scripts' line of JSON. Throws UserError without one. */
+/** Parses the line of JSON that both k6 scripts print. Throws UserError if there is none. */
 export function readK6(output: string): Printed {
   return JSON.parse(match(output, /FIGURES (\{.*\})/)) as Printed;
 }

@@ -1,4 +1,4 @@
-// M/D/c latency by formula: Poisson arrivals, c workers, constant service time.
+// Latency of an M/D/c queue by formula: Poisson arrivals, constant service time, c workers.
 import { total } from '../../analysis/statistics.ts';
 import { uniform } from '../../random.ts';
 
@@ -24,8 +24,9 @@ function poisson(mean: number): number[] {
 }
 
 /**
- * The stationary distribution of requests in the system. A service time later, those in service have left, and only new ones have joined
- * (Crommelin, P.O. Elec. Eng. J. 25, 1932): iterated from an empty system until it converges.
+ * The stationary distribution of the number of requests in the system, waiting or in service. One service time later, all
+ * requests that were in service have left, and only new arrivals have joined (Crommelin, P.O. Elec. Eng. J. 25, 1932). The step
+ * is iterated from an empty system until the distribution converges.
  */
 function inSystem(queue: PoissonQueue): number[] {
   const { workers } = queue;
@@ -49,9 +50,11 @@ function inSystem(queue: PoissonQueue): number[] {
 }
 
 /**
- * Quantile of the latency in ms, for this share of requests. For k = 1 + ⌊x / D⌋ P(wait ≤ x) = Σ Q(kc − 1 − j) · Poisson(j; λ(kD − x)), j
- * from 0 to kc − 1, where Q(m) is the probability that at most m requests wait (Franx, Oper. Res. Lett. 29, 2001; for one worker Erlang's
- * formula of 1909, without terms of alternating sign). @throws Error if the rate is not below the capacity
+ * Returns the quantile of the latency in ms, from arrival to response, for this share of requests (0 to 1), in the stationary state.
+ * With D = serviceMs, c workers and the rate λ, for k = 1 + ⌊x / D⌋: P(wait ≤ x) = Σ Q(kc − 1 − j) · Poisson(j; λ(kD − x)), j from 0 to
+ * kc − 1, where Q(m) is the probability that at most m requests wait (Franx, Oper. Res. Lett. 29, 2001; for one worker this equals
+ * Erlang's formula of 1909, but without terms of alternating sign).
+ * @throws Error if the rate is not below the capacity
  */
 export function latencyMs(queue: PoissonQueue, quantile: number): number {
   if (loadOf(queue) >= 1) throw new Error('a queue that grows has no latency of its own');
@@ -78,7 +81,10 @@ export function latencyMs(queue: PoissonQueue, quantile: number): number {
   return serviceMs + high;
 }
 
-/** From an idle system. Returns latencies in ms in order of arrival, the same for a seed. */
+/**
+ * Simulates the requests, starting with an idle system. Returns latencies in ms in the order of arrival; they are the same for the same
+ * seed.
+ */
 export function simulated(
   { workers, serviceMs, rate }: PoissonQueue,
   requests: number,
@@ -89,7 +95,7 @@ export function simulated(
   let now = 0;
   return Array.from({ length: requests }, () => {
     now -= (1000 / rate) * Math.log(1 - random());
-    // As service times are equal, workers become free in the order of their requests.
+    // The service time is constant, so workers become free in the order in which they took their requests.
     const done = Math.max(now, free.shift() as number) + serviceMs;
     free.push(done);
     return done - now;
@@ -99,8 +105,8 @@ export function simulated(
 const windows = 60;
 
 /**
- * Random error of the quantile over `seconds`: root mean square in ms. Requests share a queue, so it is much larger than for independent
- * ones.
+ * Returns the random error of the quantile for a load of `seconds`: the root mean square in ms. Consecutive requests wait in the same
+ * queue, so the error is much larger than for independent requests.
  */
 export function chanceMs(queue: PoissonQueue, seconds: number, quantile: number): number {
   const truth = latencyMs(queue, quantile);

@@ -1,4 +1,4 @@
-// How known servers are built, started and loaded.
+// Builds, starts and loads the servers whose figures are known, and says what is known of one.
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { UserError } from '../../errors.ts';
@@ -17,7 +17,7 @@ import { goCompiler, goEnvironment } from '../../setup/k6.ts';
 import type { Machine } from '../../setup/machine.ts';
 import { projectRoot } from '../../setup/paths.ts';
 
-/** Times are in milliseconds, CPU time in microseconds per response. */
+/** What is measured of a server. Times are in milliseconds, CPU time is in microseconds per response. */
 export interface Figures {
   rps: number;
   p50Ms: number;
@@ -31,7 +31,7 @@ export interface Figures {
 
 /** What arithmetic says; absent figures are not known. */
 export type Truth = Partial<{ [Name in keyof Figures]: NonNullable<Figures[Name]> }> & {
-  /** Root mean square that random arrivals put a load's figures off by. */
+  /** The random error of one load's figures if requests arrive at random (root mean square, in the figure's unit). */
   chance?: Partial<Record<'rps' | 'p50Ms' | 'p99Ms', number>>;
 };
 
@@ -49,7 +49,7 @@ export interface KnownServer {
   truth(): Truth;
   /** Length of a measurement. */
   seconds: number;
-  /** It warms up or empties its queue for long: not in turns of eight. */
+  /** It takes long to warm up or to empty its queue, so it is left out of turns of eight. */
   takesLong?: true;
   /** One of the few of `--quick`. */
   isQuick?: true;
@@ -63,7 +63,10 @@ export const serverSources = join(projectRoot, 'lib/features/calibrate/server');
 export const bodyBytes = 612;
 export const knownPage: Page = { path: '/', bodyBytes };
 
-/** Returns the program's path. @throws UserError if Go is missing or the build fails */
+/**
+ * Builds the server in the folder and returns the program's path.
+ * @throws UserError if Go is missing or the build fails
+ */
 export async function buildServer(
   machine: Machine,
   folder: string,
@@ -87,7 +90,10 @@ export function commandOf(program: string, options: string): CommandServer {
   return command(`${shellWord(program)} ${options}`);
 }
 
-/** Passes requests on to `origin`, with TLS, HTTP/2 and (caddy) HTTP/3. @param folder receives the config */
+/**
+ * Returns a server that passes requests on to `origin`, with TLS, HTTP/2 and (caddy) HTTP/3.
+ * @param folder receives the config
+ */
 export async function frontOf(
   front: 'nginx' | 'caddy',
   folder: string,

@@ -21,7 +21,10 @@ export type AnswerOf<Name extends keyof Calls> = Awaited<ReturnType<Calls[Name]>
 
 const forms: { [Name in keyof Calls]: Form<AnswerOf<Name>> } = answerForms;
 
-/** Runs the agent in the remote user's cache, two folders below its projectRoot (lib/setup/paths.ts). Asks for a missing file. */
+/**
+ * Returns a script that runs the agent from the remote user's cache, two folders below its projectRoot (lib/setup/paths.ts). The script
+ * asks for the agent's file if it is missing.
+ */
 function startScript(hash: string, bytes: number): string {
   return `command -v node >/dev/null || { echo "there is no Node there" >&2; exit 90; }
 node -e '${fits}' || { echo "the Node there is too old: bakeoff needs 20.19 or newer" >&2; exit 93; }
@@ -33,12 +36,13 @@ exec node "$d/agent.mjs"`;
 const fits =
   'const [major, minor] = process.versions.node.split(".").map(Number); process.exit(major > 22 || (major === 22 && minor >= 12) || (major === 20 && minor >= 19) ? 0 : 1)';
 
-/** Then an unused agent is deleted. Use sets a folder's time. */
+/** Agents that were not used for this time are deleted. Each use sets the folder's time. */
 const unusedDays = 30;
 
 /**
- * Stores the script's input in a folder of the remote user's cache, if missing. Sets `$d` to the folder. @param folder agent-…, or below
- * it
+ * Returns a shell script that stores its input in a folder of the remote user's cache, unless it is there. The script sets `$d` to the
+ * folder.
+ * @param folder agent-…, or a folder below it
  */
 export function keepScript(folder: string, name: string, bytes: number): string {
   return `umask 077
@@ -91,7 +95,7 @@ export async function openAgent(name: string) {
   }
 }
 
-/** Throws UserError if the address that a host gives itself leads to this machine. */
+/** Throws UserError if the address that a host gives itself leads to this machine: the load goes there. */
 async function requireAway(name: string, address: string): Promise<void> {
   const interfaces = Object.values(networkInterfaces()).flat();
   const isLocal = interfaces.some((networkInterface) => networkInterface?.address === address);
@@ -126,7 +130,7 @@ interface AskOptions {
   signal?: AbortSignal;
 }
 
-/** Public functions may be passed on by themselves. */
+/** The connection's calls and answers. Its public functions may be passed on by themselves. */
 class Session {
   readonly #name: string;
   readonly #connection: Connection;
@@ -150,7 +154,7 @@ class Session {
     void this.#ended.then((how) => this.#end(how));
   }
 
-  /** Sends the agent's file if asked, and waits for the greeting. @throws UserError */
+  /** Sends the agent's file if it is asked for, and waits for its greeting. @throws UserError */
   async greeted(file: Buffer): Promise<void> {
     const ready = new Promise<void>((resolve) => {
       this.#connection.onLine((line) => {
@@ -254,7 +258,7 @@ class Session {
   }
 }
 
-/** Undefined for other lines, as of a shell's start-up files. */
+/** The agent's message in a line; undefined for other lines, such as those of the shell's start-up files. */
 function replyIn(line: string) {
   if (!line.startsWith('{')) return undefined;
   let message: unknown;
@@ -267,7 +271,7 @@ function replyIn(line: string) {
   return 'value' in checked ? checked.value : undefined;
 }
 
-/** Texts appear in messages and tables; bodies of requests keep all characters. */
+/** Makes texts of the host printable, because they appear in messages and tables; bodies of requests keep all characters. */
 function plain(key: string, value: unknown): unknown {
   return typeof value === 'string' && key !== 'body' ? inOneLine(value) : value;
 }
@@ -280,7 +284,10 @@ const longestSaid = 4000;
 
 const clockTries = 8;
 
-/** In ms. The quickest of some answers counts, whose error is at most half its time. */
+/**
+ * Returns how far an agent's monotonic clock is ahead, in ms. It takes the quickest of several answers: its error is at most half the
+ * time it took.
+ */
 export async function clockAheadMs(agent: Agent): Promise<number> {
   let quickest = { tookMs: Infinity, aheadMs: 0 };
   for (let tries = 0; tries < clockTries; tries++) {

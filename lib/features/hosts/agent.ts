@@ -1,4 +1,4 @@
-// bakeoff's agent on another host: starts servers for the other end of ssh, and ends them with stdin.
+// bakeoff's agent on another host. It starts servers for the bakeoff at the other end of ssh, and ends them when its stdin closes.
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { existsSync, mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -82,13 +82,14 @@ const calls = {
       files: hardFilesLimit(),
     };
   },
-  /** Writes below a new folder that nobody can guess; the server's user may enter it. */
+  /** Writes files below a new folder whose path nobody can guess; the server's user may enter it. */
   keep: (files: readonly SentFile[]) => {
     const folder = path.join(ownFolder, randomUUID());
     mkdirSync(folder, { mode: 0o711 });
     keepFiles(folder, files);
     return folder;
   },
+  /** Finds servers, or installs them if allowed. */
   tools: async ({ names, mayInstall }: { names: readonly ServerName[]; mayInstall: boolean }) => {
     process.env[installVariable] = mayInstall ? 'yes' : 'no';
     const progress = new Progress({ write: (text) => say({ told: text }) });
@@ -223,7 +224,7 @@ function ownAddress(): string {
   throw new UserError(`the connection came to ${address}: name an IPv4 address of the host`);
 }
 
-/** Sends `token` to a single connection, then what it receives, to measure the link. Returns the port. */
+/** Opens an echo for a single connection, to measure the link: sends `token`, then what it receives. Returns its port. */
 async function openEcho(token: string): Promise<number> {
   const server = createServer((socket) => {
     socket.setNoDelay(true).on('error', () => undefined);

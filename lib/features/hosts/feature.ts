@@ -20,7 +20,7 @@ export const hosts: Feature = {
   machines: plannedHost,
 };
 
-/** Undefined without a host. Throws UserError (exit code 2). */
+/** Returns the host that the flags name; undefined without any. Throws UserError (exit code 2). */
 function plannedHost({
   flags,
   read,

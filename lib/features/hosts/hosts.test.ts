@@ -54,7 +54,7 @@ test('a file is cached once; month-old files are removed', async () => {
   expect(readFileSync(join(cache, 'bakeoff/agent-also/k6'), 'utf8')).toBe('k666');
   expect(await kept('k6', 'agent-fresh', 'k6', 4)).toBe(91);
   expect(readdirSync(join(cache, 'bakeoff/agent-fresh'))).toEqual([]);
-  // What others may change is not run.
+  // A file that other users may change is not run.
   chmodSync(join(cache, 'bakeoff/agent-used/lib'), 0o777);
   expect(await kept('', 'agent-used/lib', 'file', 4)).toBe(94);
   symlinkSync(join(cache, 'bakeoff/agent-also'), join(cache, 'bakeoff/agent-new'));

@@ -12,8 +12,9 @@ const chunkBytes = 256 * 1024;
 const throughputMs = 500;
 
 /**
- * Measures over the agent's echo. @param token comes first, and no other machine knows it @throws the system's error, or an Error if
- * another machine answers
+ * Measures round trips and throughput over the agent's echo.
+ * @param token the echo sends it first; other machines do not know it
+ * @throws the system's error, or an Error if another machine answers
  */
 export async function measureLink({ address, port }: Address, token: string): Promise<LinkFigures> {
   const socket = connectTo({ host: address, port, noDelay: true });
@@ -56,7 +57,7 @@ async function roundTripTimes(socket: Socket): Promise<LinkFigures['roundTripMs'
   return { p50: quantile(0.5), p99: quantile(0.99) };
 }
 
-/** In bytes/s. */
+/** Measures the throughput in bytes/s. */
 async function throughput(socket: Socket): Promise<number> {
   const chunk = Buffer.alloc(chunkBytes);
   const beganMs = performance.now();

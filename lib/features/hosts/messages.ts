@@ -1,4 +1,5 @@
-// Messages between bakeoff and its agent: JSON lines. As the host may be hostile, other forms are refused.
+// The messages between bakeoff and its agent on another host: a JSON object per line. The host may be hostile, so messages of any other
+// form are refused.
 import { isIPv4 } from 'node:net';
 import * as v from 'valibot';
 import {

@@ -48,7 +48,7 @@ export async function openServerHost(name: string) {
     address,
     processors: { ...processors, quota: processors.quota ?? Infinity } as Processors,
     files,
-    /** Measures the link once. Throws UserError if its ports are not reached. */
+    /** Returns the host's facts for the result; measures the link once. Throws UserError if its ports cannot be reached from here. */
     facts,
     /** Finds servers there, or installs them if allowed. Throws UserError. */
     tools: (names: readonly ServerName[], mayInstall: boolean, signal: AbortSignal) =>
@@ -57,7 +57,7 @@ export async function openServerHost(name: string) {
         { names, mayInstall },
         { limitMs: mayInstall ? Infinity : startLimitMs, signal },
       ),
-    /** Starts on the host, with the user's files. The agent chooses `folder` and `address`. */
+    /** Like startServer, on the host. Sends the user's files. The agent chooses `folder` and `address`. */
     async start(
       spec: ServerSpec,
       {
@@ -88,7 +88,7 @@ export async function openServerHost(name: string) {
       const server = hostedServer(agent, started);
       try {
         await requireReached(server.origin, name, address, signal);
-        // Comes first: another machine may have the address that a host claims.
+        // The facts come before the first request: they check that the address that the host claims is not another machine's.
         await facts();
         const load = { protocol: 'http/1.1' as const, ...options.load };
         const check = { origin: server.origin, page, load, anyLength: true } as const;
@@ -172,7 +172,10 @@ function hostedServer(agent: Agent, { id, ...server }: AnswerOf<'start'>): Remot
   };
 }
 
-/** @throws UserError with the remedy if the port is not reached from here, or the signal's reason */
+/**
+ * Checks that the server's port can be reached.
+ * @throws UserError with the remedy if it cannot, or the signal's reason
+ */
 async function requireReached(
   origin: string,
   name: string,
@@ -193,7 +196,10 @@ async function requireReached(
   }
 }
 
-/** With those of its link. @throws UserError with the remedy if ports are not reached from here */
+/**
+ * Returns the host's facts, with those of the link to it.
+ * @throws UserError with the remedy if its ports cannot be reached from here
+ */
 async function measuredFacts(agent: Agent, name: string): Promise<ServerHostFacts> {
   const { address, environment } = agent.facts;
   const { cpuModel, cores, memoryBytes, kernel, os, governor, bootedAt, bootId } = environment;
@@ -234,7 +240,10 @@ function isOfMany(folder: string): boolean {
   );
 }
 
-/** Links stay links. Throws UserError for a folder that is too large or unreadable, or has a home or keys in it. */
+/**
+ * Reads all files of a folder; links stay links. Throws UserError for a folder that is too large or unreadable, or that contains a home
+ * or keys.
+ */
 export async function filesOf(folder: string, host: string): Promise<SentFile[]> {
   const ownFolder = 'put the config and what it needs into a folder of its own';
   if (isOfMany(folder))
@@ -251,7 +260,7 @@ export async function filesOf(folder: string, host: string): Promise<SentFile[]>
       `${isSent}, which is more than ${most.files} files or ${most.megabytes} MB: ${ownFolder}`,
     );
   };
-  /** Others may change the folder meanwhile: descriptors lead nowhere else. */
+  /** Other users may change the folder meanwhile, so all files are reached by descriptors, which cannot lead elsewhere. */
   async function add(descriptor: number, inner: string): Promise<void> {
     try {
       const opened = `/proc/self/fd/${descriptor}`;
@@ -291,7 +300,11 @@ export async function filesOf(folder: string, host: string): Promise<SentFile[]>
   return files;
 }
 
-/** Servers start on the host; this machine makes the load. @param mayInstall servers may be installed there @throws UserError */
+/**
+ * Connects to a host: servers start there, and this machine makes the load.
+ * @param mayInstall whether servers may be installed there
+ * @throws UserError if the host cannot be used
+ */
 export async function openHost(
   name: string,
   mayInstall: boolean,
@@ -314,7 +327,7 @@ export async function openHost(
   }
 }
 
-/** Takes all cores unless asked. Throws UserError for missing ones. */
+/** Returns the cores of a run with servers on another host: the cores that were asked for, or all. Throws UserError for missing cores. */
 export function coresOfTwo(
   local: Processors,
   remote: { name: string; processors: Processors; files: number },

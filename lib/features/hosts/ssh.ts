@@ -48,7 +48,7 @@ async function findSsh(host: string): Promise<{ program: string; words: string[]
   );
 }
 
-/** For a person to type, with bakeoff's port and key. */
+/** Returns the command with which a user reaches the host as bakeoff does, with its port and key. */
 function byHand(host: string, ...command: string[]): string {
   return [...sshWords(), host, ...command].map(shellWord).join(' ');
 }
@@ -116,7 +116,7 @@ export async function connect(host: string, script: string) {
     /** Lines that the remote command prints. */
     onLine: (listen: (line: string) => void) => void lines.on('line', listen),
     write: (data: string | Buffer) => void stdin?.write(data),
-    /** The file is sent once: a host that asks without end would fill the memory. */
+    /** Returns whether the line asks for the file. It is sent once: a host that asks without end would fill the memory. */
     sendsIfWanted(line: string, file: Buffer) {
       if (line !== wanted) return false;
       if (!isSent) stdin?.write(file);
@@ -125,6 +125,7 @@ export async function connect(host: string, script: string) {
     },
     /** How long a line may be from now on. */
     allowLines: (bytes: number) => void (mostLineBytes = bytes),
+    /** Ends the connection for this reason. */
     refuse,
     /** Settles at the connection's end, with the reason in a line. */
     ended: child.exited.then(async ({ code }) => {
@@ -136,7 +137,7 @@ export async function connect(host: string, script: string) {
   };
 }
 
-/** By ssh's output; the first match counts. HOST is the host, SSH what a person types to reach it. */
+/** Messages by ssh's output; the first match counts. HOST is the host's name, SSH what a person types to reach it. */
 const reasons: readonly [RegExp, string][] = [
   [
     /REMOTE HOST IDENTIFICATION HAS CHANGED/,

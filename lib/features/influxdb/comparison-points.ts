@@ -28,7 +28,7 @@ interface ComparisonRow {
   /** Intervals of the ratio and of CPU time's ratio; undefined after the first round. */
   interval: [number, number] | undefined;
   cpuInterval: [number, number] | undefined;
-  /** The bars' reference: the first row published and measured, else the first measured. */
+  /** The reference of the bars: the first row that is published and measured, or else the first measured row. */
   first: VariantResult | undefined;
   foundRate: FoundRate | undefined;
   network: NetworkResult | null;
@@ -58,10 +58,10 @@ function effectBy(metric: ServerMetric) {
   };
 }
 
-/** Only measured variants have measured_rps; a baseline has no ratio. */
+/** A point per row of the table. Only measured variants have measured_rps; a baseline has no ratio. */
 export const benchComparison = written<ComparisonRow>()({
   measurement: 'bench_comparison',
-  // `metric` is set unless the ratio is of requests/s; `within` (the limit in words) if steps found them.
+  // `metric` is set if the ratio is not of requests/s; `within` (the limit in words) if a load in steps found the requests/s.
   tags: [
     'run',
     'scenario',
@@ -120,13 +120,13 @@ export const benchComparison = written<ComparisonRow>()({
       note: ({ variant }) => variant.note,
       // Whether the article counts its difference as an effect: yes or none.
       published_effect: ({ variant }) => variant.published?.effect,
-      // Kinds in the server's log, joined by semicolons; here with counts.
+      // Kinds of lines in the server's log, joined by semicolons; client_errors also has how often each was there.
       published_client_errors: ({ variant }) => variant.published?.clientErrors?.join('; '),
       client_errors: ({ variant }) => clientErrorsText(variant),
     },
     rounds: {
       rounds: ({ variant }) => variant.rounds.length,
-      // 0 replaces an earlier round's figure, which would stay if left out.
+      // 0 replaces the figure of an earlier round, which would stay if the field were left out.
       rounds_needed: ({ measured }) => measured && (measured.roundsNeeded ?? 0),
     },
     requests: { requests: ({ phases }) => total(phases, (phase) => phase.requests) },

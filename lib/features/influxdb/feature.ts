@@ -2,7 +2,7 @@ import type { Feature } from '../../feature.ts';
 import { influxdbFlags, plannedDatabase } from './flags.ts';
 import { storedIn } from './stored.ts';
 
-/** InfluxDB with the figures of all runs, and Grafana's dashboards: docs/grafana.md. */
+/** Stores the figures of all runs in InfluxDB, and shows them in Grafana's dashboards: docs/grafana.md. */
 export const influxdb: Feature = {
   commands: {
     grafana: {

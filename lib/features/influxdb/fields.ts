@@ -6,7 +6,7 @@ export interface StoredMeasurement {
   fields: Readonly<Record<string, { unit: string }>>;
 }
 
-/** `of` takes a field's value from a point's row. */
+/** A measurement that bakeoff writes. `of` takes a field's value from the row of a point. */
 export interface Written<Row> extends StoredMeasurement {
   fields: Readonly<Record<string, Field<Row>>>;
 }
@@ -54,7 +54,7 @@ export function fieldsOf<Row>() {
     ) as Record<NamesIn<F>, Field<Row>>;
 }
 
-/** Makes measurements. `shared` are fields of several. */
+/** Returns a function that makes a measurement. `shared` are fields of several measurements. */
 export function written<Row>() {
   return <
     const Tags extends readonly string[],

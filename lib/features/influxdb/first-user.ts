@@ -21,8 +21,11 @@ export function hasUser(folder: string): boolean {
 const retryMs = 50;
 
 /**
- * Makes the first user over the socket of a starting influxd, which lets anybody make one: so it listens only in its folder, closed to
- * others. @param pid of the influxd @param check throws to end the wait @throws UserError if influxd refuses, or what `check` throws
+ * Makes the first user by a statement over the socket of a starting influxd. Without users influxd lets anybody make one, so it listens
+ * only in its folder, which is closed to other users.
+ * @param pid of the influxd
+ * @param check throws to end the wait
+ * @throws UserError if influxd refuses, or what `check` throws
  */
 export async function makeFirstUser(
   folder: string,

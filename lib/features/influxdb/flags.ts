@@ -22,9 +22,10 @@ export const influxdbFlags = {
   },
 } as const satisfies Record<string, Flag>;
 
+/** The folder with the data of the influxd that bakeoff starts. */
 export const influxdbFolder = join(bakeoffFolder, 'influxdb');
 
-/** --influx, or a local one; undefined with --store none. Throws UserError (exit code 2). */
+/** Returns the database at --influx, or a local one; undefined with --store none. Throws UserError (exit code 2). */
 export function plannedDatabase(flags: ReadonlyMap<string, string>): PlannedSink | undefined {
   const where = oneOfNames(['influx', 'none'])('--store', flags.get('store') ?? 'influx');
   const url = flags.get('influx');

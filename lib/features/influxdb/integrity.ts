@@ -1,4 +1,4 @@
-// Counts a run's points in the database, and writes missing ones again.
+// Counts a run's points in the database, and writes missing ones again: k6's from its record, bakeoff's own as they were.
 import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { groupedBy, total } from '../../analysis/statistics.ts';
@@ -23,7 +23,7 @@ export interface StoredRound {
   recordFile: string | undefined;
   /** k6 has sent nothing itself, so that writing its record is no repair. */
   unsent: boolean;
-  /** All that k6 made. */
+  /** All requests that k6 made. */
   requests: number;
 }
 
@@ -35,8 +35,10 @@ interface RunIntegrity {
 }
 
 /**
- * Counts all of a run's points at its end: the database may have refused or lost some, or been replaced. Writes missing ones again, which
- * replaces points, and counts anew. A failing database is no error: `problems` says why. @param own lines of bakeoff's points, each once
+ * Counts all points of a run in the database at its end, because the database may have refused or lost some, or been replaced. Writes
+ * missing points again, which replaces equal ones, and counts anew. A failing database is no error: `problems` says why points are
+ * missing.
+ * @param own lines of bakeoff's own points, each once
  */
 export async function checkRun(
   store: Store,
@@ -57,7 +59,7 @@ export async function checkRun(
     own,
   });
   const failed = failedWritesOf([...records.keys()]);
-  // Generators on other hosts have records of their own, joined here and not counted.
+  // Generators on other hosts each have a record of their own. They are joined in this folder, and their points are not counted.
   const isJoined = ([file]: [string, PointCounts]) =>
     existsSync(join(dirname(file), 'generator-1'));
   const isWhole =
@@ -114,7 +116,11 @@ async function checkWritten(
   }
 }
 
-/** @param had by the database, of the rounds @param now what it has */
+/**
+ * Counts the requests that are stored, written again (backfilled) and lost.
+ * @param had the database's counts at first
+ * @param now its counts after missing points were written again
+ */
 function requestIntegrity(rounds: readonly StoredRound[], had: PointCounts, now: PointCounts) {
   const lostIn = (counts: PointCounts, round: StoredRound) =>
     Math.max(0, round.requests - requestsOf(counts, round));
@@ -128,7 +134,11 @@ function requestIntegrity(rounds: readonly StoredRound[], had: PointCounts, now:
   };
 }
 
-/** @param stored of the round @param reason why writing the rest failed */
+/**
+ * Says in words if the database has too few or too many requests of a round.
+ * @param stored the round's requests in the database
+ * @param reason why writing the missing ones failed
+ */
 function problemsOf(
   { variant, round, requests }: StoredRound,
   stored: number,
@@ -177,7 +187,7 @@ function failedWritesOf(records: readonly string[]): Pick<PointIntegrity, 'faile
   return failed === 0 ? {} : { failedWrites: failed };
 }
 
-/** A sampleName begins with its measurement, which has no space. */
+/** Returns the measurement with which a sampleName begins. No measurement has a space in its name. */
 const measurementOf = (name: string): string => name.split(' ', 1)[0] as string;
 
 const countOf = (counts: PointCounts, name: string): number => counts.get(name) ?? 0;
@@ -202,7 +212,10 @@ function countsOf(lines: readonly string[]): PointCounts {
   return counts;
 }
 
-/** Counts by measurement and by sampleName. Throws an InfluxError. @param written names of what is counted */
+/**
+ * Counts the points of a run in the database, by measurement and by sampleName. Throws an InfluxError.
+ * @param written names of what is counted
+ */
 async function pointsIn(store: Store, run: string, written: PointCounts): Promise<PointCounts> {
   const all = [...new Set([...written.keys()].map(measurementOf))];
   const counted = await Promise.all(
@@ -231,7 +244,7 @@ async function requestsIn(store: Store, run: string): Promise<PointCounts> {
 const requestsOf = (counts: PointCounts, { round, variant }: StoredRound): number =>
   countOf(counts, sampleName('loadgen_requests', { round: String(round), variant }));
 
-/** A figure per measurement, variant and round. Throws an InfluxError. */
+/** Returns a figure of a run for each measurement, variant and round. Throws an InfluxError. */
 async function figuresIn(store: Store, run: string, figure: string) {
   const series = await store.query(
     `SELECT ${figure} WHERE "run" = ${quoteString(run)} GROUP BY "variant", "round"`,
@@ -241,7 +254,7 @@ async function figuresIn(store: Store, run: string, figure: string) {
   });
 }
 
-/** Goes on after refused points; throws the first refusal at the end. */
+/** Writes a record. Points that the database refuses do not stop the others; the first refusal is thrown at the end. */
 async function writeAgain(store: Store, recordFile: string): Promise<void> {
   const refusals: InfluxError[] = [];
   const write = async (lines: readonly string[]) => {

@@ -36,7 +36,7 @@ export interface LocalOptions {
   signal?: AbortSignal | undefined;
 }
 
-/** influxd opens all of the history before it listens: an answer may take longer than a request. */
+/** influxd opens every shard of the history before it listens, so on a busy machine its start may take longer than a request may. */
 export const startTimeoutMs = 120_000;
 /** How long another influxd may hold the folder without an answer: it starts or ends. */
 const otherTimeoutMs = 60_000;
@@ -50,7 +50,10 @@ const passwordIn = (folder: string): string => join(folder, 'password');
 /** The influxd that was started last in the folder. */
 const pidIn = (folder: string): number => Number(textOf(lockIn(folder)));
 
-/** Starts a folder's influxd, or joins it. If it does not start for a run, `failure` says why. Throws UserError, or the signal's reason. */
+/**
+ * Starts the influxd of a folder, or joins the one that runs. If it does not start for a run, `failure` says why. Throws UserError, or
+ * the signal's reason.
+ */
 export async function startLocalInfluxd(options: LocalOptions) {
   const { folder, purpose = 'run', cpus } = options;
   const influx: Influx = { url: '', credentials: null };
@@ -130,7 +133,10 @@ export async function startLocalInfluxd(options: LocalOptions) {
   };
 }
 
-/** Another program may use its port by now, and influxd answers from memory after its files are deleted. */
+/**
+ * Whether the process is still the influxd of the folder, and has its files. Another program may use its port by now; and after its
+ * files were deleted, influxd goes on and answers from memory.
+ */
 async function keepsData(pid: number, { url }: Influx, folder: string): Promise<boolean> {
   return (
     pidIn(folder) === pid &&
@@ -148,7 +154,7 @@ function noAnswer(folder: string): UserError {
 
 const compactionMs = 300;
 
-/** Others' deletions stay open; influxd closes what it deletes after a compaction. */
+/** Whether influxd has files open that others have deleted. Files that it deletes itself, after a compaction, it closes soon. */
 async function keepsDeletedFiles(pid: number, folder: string): Promise<boolean> {
   if (!hasDeletedFiles(pid, folder)) return false;
   await delay(compactionMs);
@@ -190,7 +196,7 @@ async function launchUsable(
   const anyPort = '127.0.0.1:0';
   // Other processes may still use the last address.
   const lastAddress = addressIn(textOf(logIn(folder))) ?? anyPort;
-  // influxd makes it with the first points; until then it would look deleted.
+  // influxd makes this folder with the first points. Until then its absence would look like a deletion.
   makeFolder(join(folder, 'wal'));
   const password = randomBytes(24).toString('base64url');
   if (!existsSync(passwordIn(folder)))
@@ -203,7 +209,7 @@ async function launchUsable(
     return launch(options, lock, anyPort);
   });
   if (damaged !== undefined) {
-    // influxd would write behind the truncated end, and its next start discard new points.
+    // influxd would write behind the old end of the truncated file, and its next start would discard all new points.
     await child.stop(10_000);
     if (!isRestart)
       console.error(
@@ -222,7 +228,7 @@ async function launchUsable(
   return child;
 }
 
-/** Makes the database user in an influxd that only this user can reach, and ends it. */
+/** Starts an influxd that only this user can reach, makes the database user, and ends it. */
 async function launchForUser(options: LocalOptions, lock: number): Promise<void> {
   const { folder, signal } = options;
   const { credentials } = reachedIn(folder);
@@ -258,7 +264,10 @@ async function makeDatabase(folder: string, child: Child, signal?: AbortSignal):
   }
 }
 
-/** `stillStarts` throws UserError once it has ended, or had its time. @param bySocket it listens in its folder too */
+/**
+ * Starts influxd. `stillStarts` throws UserError once influxd has ended, or has taken too long.
+ * @param bySocket it listens in its folder too
+ */
 async function startInfluxd(
   { influxdBinary = 'influxd', folder, cpus }: LocalOptions,
   lock: number,
@@ -308,7 +317,7 @@ async function startInfluxd(
   };
 }
 
-/** Returns once it listens, with the file that it had to truncate, if any. */
+/** Starts influxd and returns once it listens, with the file that it had to truncate, if any. */
 async function launch(options: LocalOptions, lock: number, address: string) {
   const { child, log, stillStarts } = await startInfluxd(options, lock, address);
   try {
@@ -316,7 +325,7 @@ async function launch(options: LocalOptions, lock: number, address: string) {
       options.signal?.throwIfAborted();
       await stillStarts();
       const logText = log();
-      // influxd picks a port itself, so that no program takes it in between.
+      // influxd picks a free port itself, so that no other program can take the port in between.
       const at = addressIn(logText);
       if (at !== undefined && (await answers({ url: `http://${at}`, credentials: null })))
         return { child, damaged: /msg="File corrupt".* path=("[^"]*"|\S+)/.exec(logText)?.[1] };

@@ -1,4 +1,4 @@
-// Points of load phases, published beside measured.
+// The points that bakeoff writes to InfluxDB for each load phase of a run, published beside measured.
 import type { PhasePair } from '../../analysis/phases.ts';
 import type { StatusClass } from '../../result/load-result.ts';
 import type { BucketShare } from '../../result/result.ts';
@@ -46,7 +46,7 @@ const answersOf =
   ({ responses }: Published): number | undefined =>
     responses && (responses[name] ?? 0);
 
-/** A point per phase: h2load's and wrk's figures, published beside measured. */
+/** A point per load phase of a run: the figures that h2load and wrk print, published beside measured. */
 export const benchPhase = written<PhaseRow>()({
   measurement: 'bench_phase',
   tags: ['run', 'scenario', 'variant', 'phase', 'server', 'protocol'],
@@ -113,7 +113,7 @@ interface BucketRow {
   measured: BucketShare | undefined;
 }
 
-/** A point per phase and latency bucket, in order, if the load has buckets. */
+/** A point per load phase and latency bucket, in the buckets' order, if the load asks for buckets. */
 export const benchBucket = written<BucketRow>()({
   measurement: 'bench_bucket',
   tags: ['run', 'scenario', 'variant', 'phase', 'server', 'bucket'],

@@ -40,7 +40,10 @@ function pointOf<M extends StoredMeasurement, Row>(
   return line(measurement.measurement, tags, Object.fromEntries(fields), timestampNs);
 }
 
-/** server_rss for each sample, server_cpu for each but the first. @param samples in order */
+/**
+ * Returns a server_rss point for each sample, and a server_cpu point for each but the first.
+ * @param samples in order of time
+ */
 export function serverSamplePoints(
   tags: Tags<typeof serverCpu>,
   samples: readonly ServerSample[],
@@ -55,7 +58,7 @@ export function serverSamplePoints(
   });
 }
 
-/** A phase's bench_round. With a ratio, it replaces the first point. */
+/** Returns the bench_round point of a phase. If it is written again with a ratio, it replaces the first point. */
 export function roundPoint(
   {
     tags,
@@ -71,7 +74,7 @@ export function roundPoint(
   return pointOf(benchRound, tags, row, toNanoseconds(phase.startedAt));
 }
 
-/** `place` is the points' order, in nanoseconds after the run's start. */
+/** Returns a function that makes points. `place` is their order, in nanoseconds after the run's start. */
 function pointsAt({ run, scenario, startedAt }: Pick<Result, 'run' | 'scenario' | 'startedAt'>) {
   const start = toNanoseconds(startedAt);
   return <M extends StoredMeasurement, Row>(
@@ -88,7 +91,10 @@ function pointsAt({ run, scenario, startedAt }: Pick<Result, 'run' | 'scenario' 
     );
 }
 
-/** Times begin at the run's start, a nanosecond apart, to keep the table's order. */
+/**
+ * Returns the points of the table. Their times begin at the run's start and are a nanosecond apart, so that they sort in the table's
+ * order.
+ */
 export function tablePoints(
   result: Result,
   curves: readonly Curve[],
@@ -221,7 +227,10 @@ export function whyPoints(result: Result): string[] {
   );
 }
 
-/** Written at the run's end, because each round changes them. @param from place of the first */
+/**
+ * Returns the points of a run's sentences. They are written once, at its end, because each round changes them.
+ * @param from place of the first
+ */
 export function sentencePoints(
   result: Result,
   sentences: readonly { kind: string; text: string }[],

@@ -6,13 +6,13 @@ import { line } from '../../influx/line-protocol.ts';
 
 export type PointCounts = ReadonlyMap<string, number>;
 
-/** A measurement's points in a round and variant are counted by it. */
+/** Returns the name under which the points of a measurement in a round and variant are counted. */
 export const sampleName = (
   measurement: string,
   { round = '', variant = '' }: Readonly<Record<string, string>>,
 ): string => `${measurement} ${round} ${variant}`;
 
-/** Points as lines that replace k6's own. Throws the file system's error. */
+/** Yields the record's points as lines that replace k6's own points. Throws the file system's error. */
 export async function* recordedLines(file: string): AsyncGenerator<string> {
   for await (const { metric, tags, value, timestampNs } of pointsIn(file)) {
     const fields: Record<string, string | number> = {};
@@ -27,7 +27,10 @@ interface Series {
   times: Set<bigint>;
 }
 
-/** By sampleName. Points of one series and time count once, as in the database. Throws the file system's error. */
+/**
+ * Counts the record's points by sampleName. Points of one series and time count once, because the database keeps only one of them.
+ * Throws the file system's error.
+ */
 export async function recordedPoints(file: string): Promise<PointCounts> {
   const all = new Map<string, Series>();
   // A record has few sets of tags, and each of them many times.
@@ -67,7 +70,7 @@ async function* pointsIn(file: string) {
   }
 }
 
-/** Undefined for descriptions of metrics, and for a killed k6's half line. */
+/** Returns the point of a line. Undefined for lines that describe a metric, and for the half line that a killed k6 leaves. */
 function pointIn(text: string) {
   let sample: {
     type?: string;
@@ -88,7 +91,7 @@ function pointIn(text: string) {
 
 const rfc3339 = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d)$/;
 
-/** Nanoseconds since 1970 of RFC 3339 with up to nine digits; null for other text. */
+/** Returns the exact nanoseconds since 1970 of a Go time in JSON (RFC 3339 with up to nine digits); null for other text. */
 export function parseGoTime(text: string): bigint | null {
   const match = rfc3339.exec(text);
   if (match === null) return null;

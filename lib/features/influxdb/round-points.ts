@@ -1,4 +1,4 @@
-// Points of rounds: samples of servers, and a wide one per phase.
+// The points that bakeoff writes to InfluxDB for each round: samples of its servers, and a wide point per phase.
 import { hasRatio } from '../../analysis/comparisons.ts';
 import {
   headerSavingsPercent,
@@ -27,7 +27,7 @@ export const serverRss = written<{ rssBytes: number }>()({
   fields: { bytes: { value: ({ rssBytes }) => rssBytes } },
 });
 
-/** A phase with its round's server; the comparison comes later. */
+/** A phase of a round, with the figures of the round's server. The comparison is added later, when it is known. */
 export interface RoundRow extends Omit<Phase, 'network'>, ServerFigures {
   /** Round and variant, for a mark on a time axis. */
   label: string;

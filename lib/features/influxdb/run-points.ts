@@ -1,4 +1,4 @@
-// A run's points beside k6's samples: samples of servers, and the dashboards' wide points.
+// The points of a run in the database besides k6's samples: samples of the servers, and the wide points of the dashboards.
 import { realpathSync } from 'node:fs';
 import { join } from 'node:path';
 import { comparisonOf, comparable, variantOf } from '../../analysis/comparisons.ts';
@@ -27,7 +27,7 @@ import type { ClaimRow, RunPlaces } from './schema.ts';
 import { articleTitle, measuredEnvironment } from '../../report/article.ts';
 import { decideClaim, madeBy, ownFigures } from '../../report/claims.ts';
 
-/** A side's samples under load; none of a server that nobody can look into. */
+/** Returns the samples of a side's server under load; none for a server on which bakeoff cannot measure. */
 export function samplePoints(plan: Plan, { planned, round, samples }: ServerSamples): string[] {
   const { server } = planned.variant;
   if (server.name === 'address' && server.cgroup === undefined) return [];
@@ -53,7 +53,10 @@ function tagsOf({ run, scenario }: Plan, { variant }: PlannedVariant, round: num
   };
 }
 
-/** The newest round, the table, the run's state, and at its end sentences and claims. They replace earlier points. */
+/**
+ * Returns the points of the newest round, of the table and of the run's state, and at its end those of its sentences and claims. They
+ * replace earlier points.
+ */
 export function resultPoints(
   { folder, plan }: RunBase,
   result: Result,
@@ -124,7 +127,7 @@ export function roundPoints(
     });
   });
 
-  /** Steps have the ratio of their found rates. */
+  /** For a load in steps, returns the ratio of the rates that were found, not of the steps that stand for the round. */
   function ratioOf(
     { metric, baseline, roundRatios }: Comparison,
     { name, rounds }: VariantResult,
@@ -140,8 +143,8 @@ export function roundPoints(
 }
 
 /**
- * Decides claims on the result's scenario, as far as they rest on it, but not on variants that --variants left out. `number` is the
- * claim's in the article, from 1.
+ * Decides the claims that rest on the result's scenario, as far as they do. Leaves out claims on variants that --variants left out.
+ * `number` is the claim's number in the article, from 1.
  */
 export function claimsOfRun(article: Article, result: Result): (ClaimRow & { number: number })[] {
   const shown = (name: string) => variantOf(result, name) !== undefined;
@@ -159,7 +162,7 @@ export function claimsOfRun(article: Article, result: Result): (ClaimRow & { num
   return decided;
 }
 
-/** Where a run's page is, and the machines of run and article. */
+/** Says where a run's page is, and on which machines the run and its article were measured. */
 export function placesOf(
   report: string,
   environment: Environment,

@@ -1,4 +1,5 @@
-// The catalogue of bakeoff's points: points.ts writes by it, the dashboards read by it. Numbers are floats; missing figures are left out.
+// The catalogue of bakeoff's points in InfluxDB, beside k6's samples: points.ts writes by it, and the dashboards read by it. Numbers are
+// floats; missing figures are left out.
 import metrics from '../../../xk6-loadgen/metrics.json' with { type: 'json' };
 import type { CurvePoint } from '../../analysis/curves.ts';
 import { wholeRounds } from '../../analysis/phases.ts';
@@ -10,7 +11,7 @@ import { benchRound, serverCpu, serverRss } from './round-points.ts';
 import { benchComparison } from './comparison-points.ts';
 import { benchBucket, benchPhase } from './phase-points.ts';
 
-/** Every loadgen_* sample has them; `instance_id` only if generators share a load. */
+/** Tags of every loadgen_* sample; `instance_id` only if several generators share a load. */
 const sampleTags = [
   'run',
   'scenario',
@@ -23,14 +24,17 @@ const sampleTags = [
   'instance_id',
 ] as const;
 
-/** A measurement per metric of xk6-loadgen/metrics.json, with the field `value`. */
+/** k6's samples: a measurement per metric of xk6-loadgen/metrics.json, with the field `value`. */
 export const loadgenMeasurements: readonly StoredMeasurement[] = metrics.map((metric) => ({
   measurement: metric.name,
   tags: [...sampleTags, ...metric.tags],
   fields: { value: { unit: metric.unit } },
 }));
 
-/** A point per step of a search, or per rate of a sweep, whose `variant` is the config. Lowest rates first. */
+/**
+ * A point per step of a search, or per rate of a sweep. In a sweep, `variant` is the config that is loaded at all rates. The lowest
+ * rates come first.
+ */
 export const benchCurve = written<CurvePoint & { position: number }>()({
   measurement: 'bench_curve',
   tags: ['run', 'scenario', 'variant'],
@@ -58,7 +62,7 @@ interface WhyRow {
   perRequest: number | undefined;
 }
 
-/** A point per side and part of its CPU time, the largest first, if causes were looked for. */
+/** A point per side and part of its CPU time, the largest first, if the run looked for causes. */
 export const benchWhy = written<WhyRow>()({
   measurement: 'bench_why',
   tags: ['run', 'scenario', 'variant', 'part'],
@@ -74,7 +78,7 @@ export const benchWhy = written<WhyRow>()({
   },
 });
 
-/** A point per side and page of a mix, greatest weights first. `effect` is on an answer alone. */
+/** A point per side and page of a mix, the greatest weights first. `effect` is the effect on the time of an answer alone. */
 export const benchPage = written<PageSum & { position: number; effect: PageEffect | undefined }>()({
   measurement: 'bench_page',
   tags: ['run', 'scenario', 'variant', 'page'],
@@ -108,13 +112,13 @@ export interface ClaimRow {
   text: string;
   /** The article's own. */
   figures: string;
-  /** A ratio, and the article's where that differs; '' without figures of both sides. */
+  /** The ratio of these figures, and the article's statement if that is another one; '' without figures of both sides. */
   makes: string;
   seen: string;
   state: string;
 }
 
-/** A point per claim on the run's scenario, at the run's end. `claim` is its number, from 01. */
+/** A point per claim that rests on the run's scenario, written at the run's end. `claim` is its number in the article, from 01. */
 export const benchClaim = written<ClaimRow>()({
   measurement: 'bench_claim',
   tags: ['run', 'scenario', 'article', 'claim'],
@@ -159,7 +163,7 @@ export const benchRun = written<RunRow>()({
       state: ({ ended, state }) => (ended === null ? 'running' : state),
       // End of the time range that shows the run.
       shown_to: ({ ended }) => String(ended ?? 'now'),
-      // Tables leave out columns that begin so, if no article has figures of the run.
+      // Tables leave out the columns whose names begin with this text, if no article has figures of the run.
       unpublished: ({ variants }) =>
         variants.every(({ published }) => published === null) ? 'published' : null,
       report: ({ places }) => places?.report,
@@ -182,7 +186,7 @@ export const benchRun = written<RunRow>()({
       noise_floor_rounds: ({ noiseFloor }) => noiseFloor?.rounds,
     },
     ratio: {
-      // The smallest detectable effect on requests/s: ratios within may be noise.
+      // The smallest detectable effect, as a share of requests/s. Ratios from noise_low to noise_high may be noise.
       noise_floor: ({ noiseFloor }) => noiseFloor && noiseFloor.ratio - 1,
       noise_low: ({ noiseFloor }) => noiseFloor && 1 / noiseFloor.ratio,
       noise_high: ({ noiseFloor }) => noiseFloor?.ratio,
@@ -209,7 +213,7 @@ export const measurements: readonly StoredMeasurement[] = [
 
 const alwaysWritten = ['label', 'position', 'title', 'text'];
 
-/** Each point of a measurement has this field, by which points are counted. */
+/** Returns the field that each point of a measurement has, by which its points are counted. */
 export function fieldOfEach(measurement: string): string {
   const known = measurements.find((other) => other.measurement === measurement);
   return alwaysWritten.find((field) => known !== undefined && field in known.fields) ?? 'value';

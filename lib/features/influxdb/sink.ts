@@ -9,7 +9,10 @@ import { benchSentence } from './schema.ts';
 import { foundPoints, resultPoints, samplePoints } from './run-points.ts';
 import { openStore, type Store, type StoreOptions } from './store.ts';
 
-/** If it does not start, prints that the run begins without, or throws with `mustStart`. @throws UserError, or the signal's reason */
+/**
+ * Opens the database of a run. If it does not start, prints that the run begins without it, or throws with `mustStart`.
+ * @throws UserError, or the signal's reason
+ */
 export async function openSink({
   mustStart = false,
   ...options
@@ -73,13 +76,13 @@ export class DatabaseSink implements Sink {
     return (await this.#write(result.run, points)) ?? problem;
   }
 
-  /** Counts the run's points, k6's of kept rounds, and writes missing ones again. */
+  /** Counts the points of the run in the database, of k6's those of the kept rounds, and writes missing ones again. */
   async settle(run: RunBase, result: Result, kept: readonly KeptRound[]): Promise<Result> {
     const { run: name } = run.plan;
     const own = [...this.#written.values()];
     const { integrity, problems } = await checkRun(this.#store, name, storedRounds(kept), own);
     const warnings = new Set([...result.warnings, ...problems]);
-    // The run's point has the counts.
+    // The counts are in the run's own point, so its points are written again.
     const counted = { ...result, integrity, warnings: [...warnings] };
     const problem = await this.#write(name, resultPoints(run, counted, kept, true));
     if (problem !== null) warnings.add(problem);
@@ -109,7 +112,7 @@ export class DatabaseSink implements Sink {
   }
 }
 
-/** Measurement, tags and time: the database replaces a point of the same. */
+/** Returns a line's measurement, tags and time: the database replaces a point by a later one that has the same. */
 function identityOf(point: string): string {
   const head = point.slice(0, point.search(/(?<!\\) /));
   return head + point.slice(point.lastIndexOf(' '));

@@ -1,4 +1,4 @@
-// A run's database: an influxd of bakeoff's, or the InfluxDB 1.x or 2.x of --influx.
+// The database of a run: an influxd that bakeoff starts, or the InfluxDB 1.x or 2.x of --influx.
 import { setTimeout as delay } from 'node:timers/promises';
 import { UserError } from '../../errors.ts';
 import { typed } from '../../setup/paths.ts';
@@ -28,15 +28,15 @@ import type { SampleOutput } from '../../runner/plan.ts';
 export interface StoreOptions extends LocalOptions {
   /** Value of --influx; without it a local influxd is started. */
   url?: string | undefined;
-  /** Requests are tried again for so long while the database restarts or is busy; default 10 s. */
+  /** How long a request is tried again while the database restarts or is busy; default 10 s. */
   retryForMs?: number;
 }
 
 export type Store = Awaited<ReturnType<typeof storeOn>>;
 
 /**
- * Makes a missing database. A local influxd that does not start for a run leaves a store that is down until `reopen`. Throws a UserError
- * with the remedy.
+ * Opens the database, and makes it if it is missing. A local influxd that does not start for a run leaves a store that is down until
+ * `reopen`. Throws a UserError with the remedy.
  */
 export async function openStore(options: StoreOptions): Promise<Store> {
   const { purpose = 'run', url, retryForMs } = options;
@@ -107,7 +107,7 @@ async function storeOn(
     /** How k6 writes there. Ask again for every round: the port may have changed. */
     k6Output,
     write,
-    /** Lines that no file has: if the database is unavailable, the next call sends them. */
+    /** Like write, for lines that are in no file: if the database is unavailable, the next call sends them. */
     writeOrKeep: async (lines: readonly string[]) => {
       const all = [...kept, ...lines];
       kept = [];
@@ -120,8 +120,8 @@ async function storeOn(
     /** Runs an InfluxQL statement. Throws an InfluxError. */
     query: (influxql: string) => reached.persistently(() => query(influx, influxql)),
     /**
-     * Restarts a local influxd that has died, hangs or lost its folder. Returns whether the database answers; one that hung less than 30 s
-     * ago is not asked, to delay a run only once.
+     * Restarts a local influxd that has died, hangs or has lost its folder. Returns whether the database answers. A database that hung
+     * less than 30 s ago is not asked, so that it delays a run only once.
      */
     revive: () => reached.revive(),
     /** Like revive; also starts a local influxd that did not start before, which may take minutes. */
@@ -196,8 +196,9 @@ const outputVariable = 'BAKEOFF_K6_OUTPUT';
 const outputs = ['influxdb', 'xk6-influxdb'];
 
 /**
- * xk6-output-influxdb if BAKEOFF_K6_OUTPUT names it and the database is 2.x, else k6's own. A function, because a local database's port
- * may change. @throws UserError for an unknown output; InfluxError when the organization is unclear
+ * Chooses xk6-output-influxdb if BAKEOFF_K6_OUTPUT names it and the database is 2.x, else k6's own output. Returns a function, because a
+ * local database's port may change.
+ * @throws UserError for an unknown output; InfluxError if the organization is unclear
  */
 async function chooseK6Output(influx: Influx, version: string): Promise<() => SampleOutput> {
   const wanted = process.env[outputVariable] || 'influxdb';

@@ -3,7 +3,7 @@ import { counts, whole } from '../../format.ts';
 import type { Stored } from '../../feature.ts';
 import type { PointIntegrity, Result } from '../../result/result.ts';
 
-/** How much of the run is stored. "0 lost" needs a count of all measurements. */
+/** Says how much of the run the database holds. It says "0 lost" only if the points of all measurements were counted. */
 export function storedIn({ integrity, state }: Pick<Result, 'integrity' | 'state'>): Stored {
   if (integrity === null && state === 'partial')
     return { line: 'Not counted in InfluxDB: the run was ended' };

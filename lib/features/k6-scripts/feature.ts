@@ -16,8 +16,9 @@ export const k6Scripts: Feature = {
 };
 
 /**
- * Without words prints k6's path, built first if need be; else runs k6 in the caller's folder and returns its exit code. A signal ends it
- * by TERM. @throws UserError without Go to build k6, Interrupted
+ * Without arguments prints the path of k6, built first if necessary; else runs k6 with these arguments in the caller's folder and
+ * returns its exit code. A signal ends k6 in order, by TERM.
+ * @throws UserError without Go to build k6, Interrupted
  */
 function k6Command(args: readonly string[]): Promise<number> {
   return underSignals('ending k6 in order; again to end it at once', async (signal) => {

@@ -1,4 +1,4 @@
-// The usual advice (server-configs/knobs/<server>.yaml), and which of it applies.
+// The usual advice: reads server-configs/knobs/<server>.yaml, and decides which advice applies.
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import * as v from 'valibot';
@@ -119,7 +119,7 @@ export interface Surroundings {
   build: Build;
 }
 
-/** Undefined if worth a try. Candidates left out for a reason share its words. */
+/** Says why a candidate is not worth a try; undefined if it is. All candidates that are left out for the same reason get the same text. */
 export function whyNot(
   { knob: { since, where = {}, context }, overlay, isDefault }: Candidate,
   surroundings: Surroundings,

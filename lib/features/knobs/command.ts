@@ -1,4 +1,4 @@
-// npm run knobs: which of the usual advice does anything for a config, here.
+// npm run knobs: finds out which of the usual advice has an effect on a config, on this machine.
 import { usageError, UserError, unknownWord } from '../../errors.ts';
 import { askedFlags, readAsked } from '../../cli/asked.ts';
 import { getTools, runPlan, takeMachine, withRun } from '../../cli/run.ts';
@@ -43,7 +43,7 @@ import {
 } from './report.ts';
 import { tryKnobs, type KnobsAsked, type Trial } from './trial.ts';
 
-/** They would mean something else in each of the run's three parts, or nothing. */
+/** These flags are left out: they would have another meaning in each of the three parts of the run, or none. */
 const {
   precision: _1,
   'max-time': _2,
@@ -71,7 +71,7 @@ const knobFlags = {
   },
 } as const satisfies Record<string, Flag>;
 
-/** Seconds per round. With few rounds the t quantile is large: more of them help most. */
+/** Measured seconds per round. In a look, more rounds help more than longer ones, because the t quantile of few rounds is large. */
 const lookSeconds = { first: 0.3, closer: 0.5 };
 /** A closer look at more knobs would take as long as the first. */
 const mostCloser = 5;
@@ -84,7 +84,7 @@ const help = [
     'Prints the lines that help, to paste. The file is not changed.',
 ];
 
-/** Without arguments prints the help and returns 2. Throws UserError and Interrupted. */
+/** Returns the exit code; without arguments prints the help and returns 2. Throws UserError and Interrupted. */
 export async function knobsCommand(args: readonly string[]): Promise<number> {
   const parsed = readArguments(args, knobFlags);
   const options = readRunOptions(parsed);

@@ -1,4 +1,4 @@
-// Plans knobs, each against the config as it is, and ranks their effects.
+// Plans the comparison of each knob with the config as it is, and ranks the effects.
 import { UserError } from '../../errors.ts';
 import type { Cores } from '../../machine/cores.ts';
 import { makePlan, type PlanOptions } from '../../runner/make-plan.ts';
@@ -41,8 +41,8 @@ const mostInGroup = 11;
 const baseline = 'as-it-is';
 
 /**
- * Compares each of `changed` with a baseline of its own group. @throws UserError as makePlan, and if two servers do not fit into memory
- * and open files
+ * Plans a run in which each of `changed` is compared with a baseline of its own group.
+ * @throws UserError as makePlan does, and if two servers do not fit into memory and open files
  */
 export function planOf(
   name: string,
@@ -98,7 +98,7 @@ function scenarioOf(
 
 export type Effect = ReturnType<typeof ranked>[number];
 
-/** The best gain first. A closer look replaces the first. */
+/** Ranks the candidates by gain, the best first. A comparison of the closer look replaces that of the first look. */
 export function ranked(candidates: readonly Candidate[], first: Result, closer?: Result) {
   return candidates
     .flatMap((candidate) => {
@@ -122,7 +122,10 @@ export function worthACloserLook(effects: readonly Effect[], most: number): Cand
   return [...having('faster'), ...mayHelp].slice(0, most).map(({ candidate }) => candidate);
 }
 
-/** Knobs that help, go together and keep the body's length, the best first; a sentence for each other that helps. */
+/**
+ * Chooses the candidates that help, are compatible and keep the body's length, the best first. Returns a sentence for each other
+ * candidate that helps.
+ */
 export function helpful(
   effects: readonly Effect[],
   bodyBytes: { asItIs: number; of(candidate: Candidate): number },
@@ -147,7 +150,10 @@ export function helpful(
   return { chosen, sentences };
 }
 
-/** It speaks of values that were tried alone; an undecided one may help. */
+/**
+ * Says why no knobs are put together and verified. It speaks only of values that were tried, each alone; an undecided value may still
+ * help.
+ */
 export function nothingHelpsLine(effects: readonly Effect[]): string {
   const verdicts = effects.map(({ comparison }) => comparison.verdict);
   const open = verdicts.filter((verdict) => verdict === 'inconclusive' || verdict === 'none');
@@ -168,7 +174,10 @@ function conflictOf(a: Candidate, b: Candidate): string | undefined {
   return [...first].find(([name, value]) => second.has(name) && second.get(name) !== value)?.[0];
 }
 
-/** Settings by name, in the forms of server-configs/knobs/. Each parameter of a listen line is one. */
+/**
+ * Returns the settings of an overlay by name; its lines have the forms of server-configs/knobs/. Each parameter of a listen line is a
+ * setting of its own.
+ */
 function settingsOf({ lines }: Overlay): Map<string, string> {
   const statements = lines.split(/;|\n/).filter((line) => line.trim() !== '');
   return new Map(
@@ -214,7 +223,10 @@ function verdictCell({ verdict, why, ratio, ci95 }: Comparison, sameWithin: numb
   return { text, part, verdict };
 }
 
-/** Candidates that harm, where the config's value is right. @param had names of the config's values */
+/**
+ * Returns the candidates that harm, of knobs for which the config already has the right value.
+ * @param had the names of the config's values
+ */
 export function rightAsItIs(effects: readonly Effect[], had: ReadonlySet<string>): Effect[] {
   return effects.filter(
     ({ candidate: { knob }, comparison: { verdict } }) =>

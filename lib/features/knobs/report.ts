@@ -19,7 +19,7 @@ import { gain, product, rankingTable, rightAsItIs, type Effect } from './ranking
 import type { Trial } from './trial.ts';
 import { allNames } from '../../present.ts';
 
-/** Knobs that help, their lines in the config, and all of them together; absent if none helps. */
+/** The knobs that help, their lines in the config, and the result of all of them together, which is absent if no knob helps. */
 export interface Verified {
   chosen: readonly Candidate[];
   changes: ReturnType<OverlayTarget['overlay']>['changes'];

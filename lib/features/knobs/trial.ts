@@ -1,4 +1,4 @@
-// Starts a config as it is and with each knob, before measuring.
+// Starts a config once as it is and once with each knob, before anything is measured.
 import { UserError } from '../../errors.ts';
 import type { ReadyRun } from '../../cli/run.ts';
 import type { RunOptions } from '../../cli/run-options.ts';
@@ -22,12 +22,12 @@ export interface KnobsAsked {
 /** Warm-up of both measurements; twice as long over TLS, for the handshakes. */
 const lookWarmupSeconds = 0.2;
 
-/** What can be measured, after a start each. */
+/** The config as it is, and with each knob that can be measured, after each was started once. */
 export type Trial = Awaited<ReturnType<typeof tryKnobs>>;
 
 /**
- * Returns the knobs that can be measured, and why others cannot. @throws UserError if the config as it is does not start; the signal's
- * reason
+ * Starts the config, and each knob that may apply. Returns the knobs that can be measured, and why the others cannot.
+ * @throws UserError if the config as it is does not start; the signal's reason
  */
 export async function tryKnobs(
   run: ReadyRun,

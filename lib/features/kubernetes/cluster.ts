@@ -1,4 +1,4 @@
-// A run in a cluster: servers start anew for each round, and are loaded one after the other.
+// Makes a run in a cluster: starts its servers anew for each round, and loads them one after the other.
 import { UserError } from '../../errors.ts';
 import type { ClusterFacts } from '../../result/environment.ts';
 import { RoundFailure } from '../../runner/failures.ts';
@@ -16,7 +16,7 @@ import { serverManifests } from './server-manifests.ts';
 import { podPatienceMs, requireMade, troubleIn, waitFor } from './wait.ts';
 import { allNames } from '../../present.ts';
 
-/** Throws UserError without a cluster or an operator, or beside another run or load. */
+/** Throws UserError without a cluster or an operator, or while another run or load is in the namespace. */
 export async function requireIdleCluster(kubectl: Kubectl): Promise<void> {
   const busy = (await kubectl.list('testruns.k6.io,deployments.apps')).find(
     ({ kind, metadata, status }) =>
@@ -30,7 +30,10 @@ export async function requireIdleCluster(kubectl: Kubectl): Promise<void> {
     );
 }
 
-/** Returns once the servers run. Leaves nothing there if it throws UserError or Interrupted. */
+/**
+ * Applies the manifests of servers and script, and returns once the servers run. Leaves nothing in the cluster if it throws UserError or
+ * Interrupted.
+ */
 export async function openCluster(options: ClusterOptions) {
   const { kubectl, clusterRun, variants, say } = options;
   const { run, generators, generator } = clusterRun;

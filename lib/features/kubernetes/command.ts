@@ -136,7 +136,10 @@ const tolerationForm = new RegExp(
   `^(?<key>${keyOfLabel})(?:=(?<value>(?:${nameOfLabel})?))?:(?<effect>NoSchedule|PreferNoSchedule|NoExecute)$`,
 );
 
-/** Parts of a repeated flag's values. @throws UserError for another form; `wanted` describes it */
+/**
+ * Returns the parts of each value of a repeated flag.
+ * @throws UserError for a value of another form; `wanted` describes the form
+ */
 function readEach({ lists }: Arguments, flag: string, form: RegExp, wanted: string) {
   return (lists.get(flag) ?? []).map((text) => {
     ofForm(form, wanted)(`--${flag}`, text);
@@ -221,7 +224,8 @@ export async function k8sCommand(args: readonly string[]): Promise<number> {
   const forApply = Object.keys(applyFlags).find((flag) => flags.has(flag));
   if (forApply !== undefined)
     throw usageError(`--${forApply} is for --apply: give both, or leave it out`);
-  // In kubectl's YAML 1.1 no and off are not texts. Servers come first; loads are applied in turn, by labels.
+  // kubectl reads YAML 1.1, in which an unquoted no or off is not a text. Servers come first; the loads are applied one after the other,
+  // by their labels.
   const all = [...servers, await scriptManifest(clusterRun), ...loads];
   console.log(
     `# The run ${clusterRun.run}. How to apply it: docs/kubernetes.md.\n${all.map((manifest) => stringify(manifest, { version: '1.1', aliasDuplicateObjects: false, lineWidth: 0 })).join('---\n')}`,
@@ -251,7 +255,7 @@ interface Applied extends Pick<ClusterOptions, 'clusterRun' | 'variants'> {
 /** Even: two variants are first equally often. A verdict takes 4. */
 const defaultRounds = 6;
 
-/** Estimates add it to a load: the operator polls every 5 and 15 s, and generators wait 3 s for each other. */
+/** Added to each load in estimates: the operator polls every 5 and 15 s, and the generators wait 3 s for each other. */
 const overheadSeconds = 25;
 
 const cpuNote =
@@ -283,7 +287,7 @@ async function applied(what: Applied, options: RunOptions): Promise<number> {
   );
 }
 
-/** The database keeps all runs' figures, this one's too, if a feature can write them. */
+/** Opens the database that keeps the figures of all runs, also those of this run; null if no feature can write to it. */
 async function openSink(
   url: string,
   { clusterRun }: Applied,

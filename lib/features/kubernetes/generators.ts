@@ -14,8 +14,9 @@ const mostApartMs = 100;
 const longestWaitSeconds = 60;
 
 /**
- * Divides threads, at least 1 for each. @param meetAt where instances agree on the begin @throws UserError for a load that cannot be
- * divided so
+ * Returns the plan for each instance, with its part of the threads, at least 1.
+ * @param meetAt where the instances agree on the time to begin
+ * @throws UserError for a load that cannot be divided among so many
  */
 export function dividedPlan(plan: LoadPlan, instances: number, meetAt: Meeting): LoadPlan {
   const phases = plan.phases.map((phase) => ({
@@ -60,8 +61,9 @@ function requireDivisible(phases: LoadPlan['phases'], instances: number): void {
 export type InstanceEnd = { phases: readonly PhaseOutcome[] } | { failure: string };
 
 /**
- * @param ends in the order of instances @throws RoundFailure with all missing instances, as one that fails ends its peers; Disturbance if
- * they began too far apart
+ * Merges the outcomes of all instances of a divided plan.
+ * @param ends in the order of the instances
+ * @throws RoundFailure that names all missing instances, because one that fails ends the others; Disturbance if they began too far apart
  */
 export function mergeInstances(ends: readonly InstanceEnd[], plan: LoadPlan): PhaseOutcome[] {
   const missing: string[] = [];
@@ -90,8 +92,10 @@ function partOf(n: number, parts: number, part: number): number {
 }
 
 /**
- * Sums counts, pools latencies, and takes the longest window and the shortest gap, in which no instance had a response. A thread's rate is
- * sampled every 100 ms. @param connections of all instances @param threads of each
+ * Merges the results of a side: sums the counts, pools the latencies, and takes the longest window and the shortest gap (a gap of the
+ * side is one in which no instance had a response). A thread's rate is sampled every 100 ms.
+ * @param connections of all instances
+ * @param threads of each instance
  */
 function mergeResults(
   results: readonly LoadResult[],
@@ -175,7 +179,10 @@ function mergedReadDelays(results: readonly LoadResult[]): Pick<LoadResult, 'rea
   return known.length === 0 ? {} : { readDelayMs: mergedDistribution(known) };
 }
 
-/** Requests/s of all; at a rate what each served of its own, as windows end before the last answers, with the queue's growth. */
+/**
+ * Returns the requests/s of all instances. At a rate it adds up what each instance served, because their windows end before the last
+ * answers, and also the growth of their queues.
+ */
 function servedBy(
   results: readonly LoadResult[],
   seconds: number,
@@ -201,7 +208,10 @@ function requireTogether(results: readonly LoadResult[]): void {
     );
 }
 
-/** @param aheadMs how far that machine's clock is ahead */
+/**
+ * Returns another machine's outcomes with their times by this machine's clock.
+ * @param aheadMs how far the other clock is ahead
+ */
 export function byOurClock(phases: readonly PhaseOutcome[], aheadMs: number): PhaseOutcome[] {
   const ours = (instant: string) => new Date(Date.parse(instant) - aheadMs).toISOString();
   return phases.map((phase) => ({

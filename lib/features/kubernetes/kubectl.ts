@@ -1,4 +1,4 @@
-// The cluster through the user's kubectl, and pods' problems in words.
+// Access to the cluster through the user's kubectl, and descriptions of what is wrong with pods.
 import { printable, UserError } from '../../errors.ts';
 import { run } from '../../process.ts';
 import { causeLine } from '../../program-logs.ts';
@@ -57,7 +57,7 @@ const removeSeconds = 90;
 
 export type Kubectl = Awaited<ReturnType<typeof findKubectl>>;
 
-/** Keeps to the current context and namespace. Throws UserError without kubectl. */
+/** Finds kubectl; all calls use the context and namespace that are current now. Throws UserError if kubectl is missing. */
 export async function findKubectl(namespace: string | undefined) {
   const program = await find('kubectl', thisMachine());
   if (program === undefined) {
@@ -89,7 +89,7 @@ export async function findKubectl(namespace: string | undefined) {
     list: (what: string, labels?: Labels) =>
       labels === undefined ? items(what) : items(what, `--selector=${selector(labels)}`),
     get: (kind: string, name: string) => parsed<ClusterObject>(kind, name),
-    /** Pods that the cluster would not make; empty if this user may not read events. */
+    /** Returns the events of pods that the cluster refused to make; empty if this user may not read events. */
     refusals: () => items('events', '--field-selector=reason=FailedCreate').catch(() => []),
     async apply(manifests: readonly Manifest[]) {
       // Client-side apply stores all in an annotation, too small for large pages.
@@ -107,9 +107,13 @@ export async function findKubectl(namespace: string | undefined) {
     /** The command line that removes them. */
     removal: (labels: Labels) =>
       ['kubectl delete', kinds, '-l', selector(labels), ...inPlace.map(shellWord)].join(' '),
-    /** Prints in a pod's server; '' if this user may run nothing there, or it fails. */
+    /**
+     * Runs a command in the container of a pod's server and returns its output; '' if this user may not run commands there, or if it
+     * fails.
+     */
     exec: (pod: string, ...command: string[]) =>
       kubectl(['exec', pod, '--container=server', ...limited, '--', ...command]).catch(() => ''),
+    /** Returns the end of a pod's log; '' without a log. */
     log: (pod: string) => kubectl(['logs', pod, '--tail=100', ...limited]).catch(() => ''),
   };
 }
@@ -117,7 +121,7 @@ export async function findKubectl(namespace: string | undefined) {
 /** A DNS-1123 name, as the API server requires for these objects. */
 const objectName = /^(?=.{1,253}$)[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?$/;
 
-/** Throws UserError for an invalid name: kubectl would read --server=… as a flag. */
+/** Throws UserError for an invalid name, because kubectl would read --server=… as a flag. */
 function requireName(kind: string, name: string | undefined): void {
   if (name === undefined || objectName.test(name)) return;
   throw new UserError(
@@ -186,7 +190,7 @@ export function describeInstance(instance: number): string {
   return `generator ${instance}`;
 }
 
-/** The operator's jobs are `<TestRun>-2`, `<TestRun>-initializer`, `<TestRun>-starter`. */
+/** Names a pod in words. The operator's jobs are called `<TestRun>-2`, `<TestRun>-initializer` and `<TestRun>-starter`. */
 export function describePod({ metadata: { name, labels = {} } }: ClusterObject): string {
   if (labels['bakeoff/part'] === 'server')
     return `the server of ${labels['bakeoff/variant'] ?? name}`;
@@ -196,7 +200,7 @@ export function describePod({ metadata: { name, labels = {} } }: ClusterObject):
   return part === undefined ? `the pod ${name}` : `the operator's ${part}`;
 }
 
-/** Why a pod does not run yet, and whether it never will. */
+/** Why a pod does not run yet, and whether it never will; undefined without a known problem. */
 export function podTrouble({
   status: { initContainerStatuses = [], containerStatuses = [], conditions = [] } = {},
 }: ClusterObject) {

@@ -1,4 +1,4 @@
-// A load in a cluster: its TestRun, its end, and what its generators left.
+// Makes a load in a cluster: applies its TestRun, waits for its end, and reads what its generators left.
 import { responsesOf } from '../../analysis/phases.ts';
 import { total } from '../../analysis/statistics.ts';
 import { UserError } from '../../errors.ts';
@@ -44,27 +44,33 @@ export interface StartedPod {
   origin: string;
 }
 
-/** For servers and generators to start: images are pulled, and nodes may be made. */
+/** Time for servers and generators to start: images are pulled, and nodes may be made. */
 export const startSeconds = 300;
-/** For the operator to take a TestRun: one that was killed is back by then. */
+/** Time for the operator to begin with a TestRun: if it was killed, it is back by then. */
 const takenMs = 25_000;
-/** The operator starts running generators by then. DNS may deny their new services for 30 s, and it asks again after 20 s, then 41 s. */
+/**
+ * Time for the operator to start the load on generators that run. DNS may deny their new services for 30 s, and the operator asks again
+ * after pauses that double: 20 s after the first time, then 41 s.
+ */
 const startedMs = 60_000;
-/** Beyond a load's own longest time: the operator looks every 15 s. */
+/** Time beyond the longest duration of a load: the operator looks every 15 s. */
 const endSeconds = 60;
-/** A database restarts or is busy. A request of 10 s is then made again. */
+/** Time for a database that restarts or is busy. One request may take 10 s, and is then made again. */
 const databaseMs = 30_000;
 
-/** By a pod's control group; null if unreadable. */
+/** Returns the CPU seconds of a pod's server so far, by its control group; null if they cannot be read. */
 export async function podCpuSeconds(kubectl: Kubectl, pod: string): Promise<number | null> {
   const stat = await kubectl.exec(pod, 'cat', '/sys/fs/cgroup/cpu.stat');
   const [, micros] = /^usage_usec (\d+)$/m.exec(stat) ?? [];
   return micros === undefined ? null : Number(micros) / 1e6;
 }
 
-/** Call it while the server is idle. The returned function gives the CPU seconds since, null if unknown. */
+/**
+ * Call it while the server is idle. The returned function gives the CPU seconds that the server has used since; null if they are not
+ * known.
+ */
 async function watchCpu(kubectl: Kubectl, pod: string): Promise<() => Promise<number | null>> {
-  // A reading is a process in the control group, whose own CPU time two of them tell.
+  // Each reading starts a process in the server's control group. Two readings tell its own CPU time.
   const [first, begin] = [await podCpuSeconds(kubectl, pod), await podCpuSeconds(kubectl, pod)];
   return async () => {
     const end = await podCpuSeconds(kubectl, pod);
@@ -145,7 +151,7 @@ interface Loaded {
   cpuSeconds: number | null;
 }
 
-/** All requests, those of warm-ups too, cost the same. */
+/** Returns a phase's part of the CPU time. It assumes that each request costs the same, also in warm-ups. */
 function partOfCpu(cpuSeconds: number | null, results: readonly LoadResult[], phase: LoadResult) {
   // Several phases may be different loads.
   if (cpuSeconds === null || results.length > 1) return null;

@@ -50,7 +50,7 @@ export interface ClusterRun {
   server: Resources;
   generator: Resources;
   generators: number;
-  /** As seen from the cluster, for samples and the generators' common start. */
+  /** The database as seen from the cluster, for samples and for the generators' common start. */
   influx: Influx;
   /** The Secret with its username and password, if it needs them. */
   influxSecret: string | undefined;
@@ -78,7 +78,10 @@ export function resourcesOf({ cores, memory }: Resources) {
   return { requests: both, limits: both };
 }
 
-/** For a Service (RFC 1035) or a label; replaced characters add a hash. @param most at most 63 */
+/**
+ * Returns a name for a Service (RFC 1035) or the value of a label. If characters had to be replaced, a hash is added.
+ * @param most characters, at most 63
+ */
 function dnsLabel(text: string, most = 63): string {
   const plain = text
     .toLowerCase()
@@ -94,7 +97,7 @@ function shortHash(text: string): string {
   return createHash('sha256').update(text).digest('hex').slice(0, 8);
 }
 
-/** The workflow of releases (release.yml) pushes the image to GitHub's registry. */
+/** Where the workflow of releases (release.yml) pushes the image: GitHub's container registry. */
 const registry = 'ghcr.io';
 
 /** The image of a release. @param repository its address, with `.git` or without */
@@ -149,7 +152,7 @@ const withinSeconds = 50;
 
 const scriptFile = 'script.js';
 
-/** Fits a load to all generators' cores. Throws UserError for a search, or a load with credentials. */
+/** Returns the load of a variant for the cores of all generators. Throws UserError for a search, or for a load with credentials. */
 export function clusterLoad(
   { scenario, generators, generator, durationSeconds }: ClusterRun,
   variant: RunnableVariant,
@@ -195,7 +198,10 @@ function scriptName(run: string): string {
   return `bakeoff-script-${runId(run)}`;
 }
 
-/** A load divided among generators (TestRun k6.io/v1alpha1 of k6-operator v1.6.0). Throws UserError if it cannot be divided. */
+/**
+ * Returns a variant's load, divided among all generators (TestRun k6.io/v1alpha1 of k6-operator v1.6.0). Throws UserError if it cannot
+ * be divided.
+ */
 export function loadManifests(
   clusterRun: ClusterRun,
   planned: PlannedVariant,

@@ -1,4 +1,4 @@
-// Nodes for a run's pods: as the person says, never beside another run.
+// On which nodes the pods of a run may be: as the user says, and never on a node with another run.
 import { present } from '../../present.ts';
 
 /** On which nodes pods may run, and whose Secret they pull their image with. */

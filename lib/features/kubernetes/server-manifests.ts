@@ -41,8 +41,9 @@ const places = {
 const certificate = `${places.tls}/localhost.pem`;
 
 /**
- * The manifests, and the origin by Service or pod address. @param node undefined: the cluster chooses @throws UserError for own configs,
- * pages, builds, commands, addresses and networks
+ * Returns the manifests of a variant's server, and its origin by its Service's name or its pod's address.
+ * @param node on which it must run; undefined: the cluster chooses
+ * @throws UserError for own configs, pages, builds, commands, addresses and networks
  */
 export async function serverManifests(
   clusterRun: ClusterRun,
@@ -106,7 +107,10 @@ export async function serverManifests(
   };
 }
 
-/** @param given ConfigMap with config and pages @param command that starts the server */
+/**
+ * @param given the ConfigMap with the config and the pages
+ * @param command that starts the server
+ */
 function serverPod(
   { run, image, server, placement }: ClusterRun,
   given: { name: string; items: readonly { key: string; path: string }[] },
@@ -122,7 +126,7 @@ function serverPod(
     command: containerCommand,
     volumeMounts,
   });
-  // Mounted ConfigMaps are links to links, which a server would follow at each request.
+  // ConfigMaps are mounted as links to links, which a server would follow at each request.
   const copy = ['cp', '-rL', `${places.given}/www/.`, places.docroot];
   const initContainers = [container('pages', copy, mount('given', true), mount('docroot'))];
   if (hasTls) {

@@ -11,12 +11,12 @@ import {
 } from './kubectl.ts';
 
 const pollMs = 1000;
-/** Problems that last longer are printed; kubectl may fail so long. */
+/** Problems that last longer than this are printed. kubectl may fail for this time. */
 export const podPatienceMs = 20_000;
 /** A slow but normal step, which is not printed. */
 export const underWay = 'it is under way';
 
-/** @throws UserError if the cluster refuses to make pods that are not among `pods` */
+/** @throws UserError if the cluster refuses to make pods of these owners that are not among `pods` */
 export async function requireMade(
   kubectl: Kubectl,
   owners: readonly string[],
@@ -33,7 +33,10 @@ export async function requireMade(
     );
 }
 
-/** Throws UserError if a pod can never run. @param node the only permitted node; set after the time limit */
+/**
+ * Says why a pod does not run yet. Throws UserError if a pod can never run.
+ * @param node the only node that is permitted; given once the time limit is over
+ */
 export function troubleIn(pods: readonly ClusterObject[], node?: string): string | undefined {
   let first: string | undefined;
   for (const pod of pods) {
@@ -51,8 +54,9 @@ export function troubleIn(pods: readonly ClusterObject[], node?: string): string
 }
 
 /**
- * Calls `look` each second until it returns `there`; else what is missing. @param otherwise begins the error @throws UserError after
- * `seconds`, Interrupted after a signal
+ * Calls `look` each second until it returns `there`; until then it returns what is missing.
+ * @param otherwise begins the error
+ * @throws UserError after `seconds`, Interrupted after a signal
  */
 export async function waitFor<T>(
   { signal, say }: { signal: AbortSignal; say(line: string): void },

@@ -26,7 +26,10 @@ const linkNumbers: { title: string; of: (link: NetworkSpec) => number }[] = [
   },
 ];
 
-/** Series whose links differ in one number. Intervals of fewer rounds are too wide. */
+/**
+ * Plots two or more series if their links differ in exactly one number. Variants with too few rounds are left out: their intervals are
+ * too wide.
+ */
 export function linkFigures(result: Result): Figure[] {
   const { axis, text, points } = pointsByRound(result);
   const measured = result.variants.flatMap(({ name: variant, series: name, network }) => {

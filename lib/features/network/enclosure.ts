@@ -1,4 +1,4 @@
-// A network as an enclosure: its needs, its time, and a run's part of it.
+// A network as an enclosure: what it needs, how long it takes, and what a run gets from it.
 import { dirname, join } from 'node:path';
 import { UserError } from '../../errors.ts';
 import type { Enclosure, PlannedEnclosure } from '../../runner/enclosure.ts';
@@ -9,7 +9,7 @@ import { isExecutableFile } from '../../setup/machine.ts';
 import { toolVariable } from '../../setup/tools.ts';
 import type { Network } from './network.ts';
 
-/** Start, end and last packets: 1.5 to 4 s with 10,000 connections. */
+/** Seconds to start and end a network, with its last packets. With 10,000 connections 1.5 to 4 s were seen. */
 const networkSeconds = 2;
 
 export function enclosureWith(spec: NetworkSpec): PlannedEnclosure {
@@ -31,7 +31,10 @@ export function enclosureWith(spec: NetworkSpec): PlannedEnclosure {
   };
 }
 
-/** @throws UserError without a delaylink of this k6, as beside a user's own */
+/**
+ * Returns the path of the delaylink that was built with this k6.
+ * @throws UserError if it is missing, as beside a k6 of the user's own
+ */
 export async function delaylinkFor(k6: string, scenario: string): Promise<string> {
   const path = join(dirname(k6), 'delaylink');
   if (await isExecutableFile(path)) return path;

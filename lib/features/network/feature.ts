@@ -5,7 +5,7 @@ import { enclosureWith } from './enclosure.ts';
 import { link } from './observer.ts';
 import { linkPart, loadTables, networksText } from './report.ts';
 
-/** Variants' own delay, loss, bandwidth and kernel settings (docs/scenarios.md). */
+/** Emulated networks: variants with their own delay, loss, bandwidth and kernel settings (docs/scenarios.md). */
 export const network: Feature = {
   enclosure: (scenario, variant) => {
     const spec = networkOf(scenario, variant);

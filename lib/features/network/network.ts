@@ -1,4 +1,4 @@
-// Two namespaces joined by a link, made by the process delaylink; without root in a user namespace.
+// An emulated network: two namespaces joined by a link. The process delaylink makes both; without root it does so in a user namespace.
 import { once } from 'node:events';
 import { open } from 'node:fs/promises';
 import { createInterface } from 'node:readline';
@@ -26,12 +26,12 @@ interface LinkReady {
   toServerThread: number;
 }
 
-/** Use since the last report; packets may be on their way. `atMs`: CLOCK_MONOTONIC. */
+/** The use since the last report; some packets may still be on their way. `atMs`: CLOCK_MONOTONIC. */
 export interface LinkCounts extends NetworkUse {
   atMs: number;
 }
 
-/** Use since the last report, once the link was empty for a round trip; `quiet` is false if not within 10 s. */
+/** The use since the last report, taken once the link was empty for a round trip; `quiet` is false if that did not happen within 10 s. */
 export interface LinkReport extends NetworkUse {
   quiet: boolean;
   /** Packets that the devices of both sides dropped; should be 0. */
@@ -49,8 +49,9 @@ const reportSeconds = 30;
 const linkNice = -15;
 
 /**
- * Returns once both namespaces have their settings; `settings` says which failed. @param binary delaylink's path @throws UserError if the
- * link does not start or a settings file is unreadable, Interrupted after a signal
+ * Starts the link and returns once both namespaces have their settings; `settings` says which ones failed.
+ * @param binary delaylink's path
+ * @throws UserError if the link does not start or a settings file cannot be read, Interrupted after a signal
  */
 export async function openNetwork(options: {
   binary: string;
@@ -95,7 +96,7 @@ export async function openNetwork(options: {
     })());
 
   try {
-    // Where sessions are weighed, a nice value counts only within the link's own.
+    // If the kernel weighs sessions (autogroup), a nice value counts only within the link's own session.
     if (caller.uid === 0) await weighSession(child.pid, linkNice);
     const {
       server: { address, netns },
@@ -112,7 +113,10 @@ export async function openNetwork(options: {
       client: { netns: client.netns, enter: enterAsMaker(caller, pid) },
       /** Settles if the link ends before stop() is called, with a line that says how. */
       died,
-      /** Must not run beside another question. Throws UserError, or Interrupted after a signal. */
+      /**
+       * Returns the use now. Must not run while another call waits for the link's answer. Throws UserError, or Interrupted after a
+       * signal.
+       */
       counts: () => askLink<LinkCounts>(link, 'counts'),
       /** The same, and the lateness restarts. */
       mark: () => askLink<LinkCounts>(link, 'mark'),
@@ -175,7 +179,7 @@ async function failed(line: Promise<string>): Promise<never> {
   throw new UserError(await line);
 }
 
-/** The last value of a name applies. Throws UserError for a wrong file or line. */
+/** Reads the kernel settings of both sides; the last value of a name applies. Throws UserError for a wrong file or line. */
 export async function settingsOf(spec: NetworkSpec): Promise<SettingOrder[]> {
   const orders: SettingOrder[] = [];
   for (const side of ['server', 'client'] as const) {
@@ -186,7 +190,10 @@ export async function settingsOf(spec: NetworkSpec): Promise<SettingOrder[]> {
   return orders;
 }
 
-/** Reads sysctl.conf(5), without `-`: a setting may always fail. Throws UserError for any other line. */
+/**
+ * Returns name and value of each line of sysctl.conf(5). Its `-`, which lets a setting fail, has no effect: each may fail. Throws
+ * UserError for any other line.
+ */
 export function readSettings({ file, text, origin = file }: Layer): [string, string][] {
   return text.split('\n').flatMap((raw, index): [string, string][] => {
     const line = raw.trim();
@@ -220,7 +227,7 @@ function makeNamespaces({ uid }: Caller): readonly Before[] {
   return uid === 0 ? [] : [['unshare', '--user', '--map-root-user', '--']];
 }
 
-/** Runs a command in the namespace that process `maker` made, with its process id and user. */
+/** Goes before a command to run it in the namespace that process `maker` made. The command keeps its process id and user. */
 export function enterNetwork(caller: Caller, maker: number, netns: string): Before[] {
   const { uid, gid } = caller;
   if (uid === 0) return [['nsenter', `--net=${netns}`, '--']];
@@ -231,7 +238,7 @@ export function enterNetwork(caller: Caller, maker: number, netns: string): Befo
 
 /** Goes before a command that opens sockets in the maker's namespaces; empty for root. */
 function enterAsMaker({ uid }: Caller, maker: number, ...more: string[]): Before[] {
-  // nsenter would change the groups, which fails in this user namespace.
+  // Without --preserve-credentials, nsenter would change the groups, which fails in this user namespace.
   const user = ['--preserve-credentials', `--user=/proc/${maker}/ns/user`];
   return uid === 0 ? [] : [['nsenter', ...user, ...more, '--']];
 }

@@ -34,7 +34,10 @@ export const link: Observer = {
   },
 };
 
-/** After a warm-up packets count at the window's ends; else all do, by the report alone. */
+/**
+ * After a warm-up, packets are counted between the window's ends, and later ones do not matter. Without a warm-up all packets are
+ * counted, by the report alone.
+ */
 function seenBy(
   samples: readonly LinkCounts[],
   report: LinkReport,
@@ -48,7 +51,7 @@ function seenBy(
   return { within, notes: report.quiet ? [] : [notAtRest] };
 }
 
-/** @throws RoundFailure without a report, or if the network's devices dropped packets */
+/** @throws RoundFailure without a report, or if the network's own devices dropped packets */
 async function reportOf(network: Network): Promise<LinkReport> {
   const report = await network.report().catch(asRoundFailure);
   if (report.deviceDrops > 0)
@@ -60,7 +63,7 @@ async function reportOf(network: Network): Promise<LinkReport> {
 
 const linkIntervalMs = 100;
 
-/** Lateness begins anew after the warm-up, which begins with the first packet. */
+/** Samples a link until `stop`. Lateness is reset after the warm-up, which begins with the first packet. */
 export function sampleLink(network: Pick<Network, 'counts' | 'mark'>, warmupSeconds: number) {
   const samples: LinkCounts[] = [];
   const over = new AbortController();
@@ -84,7 +87,7 @@ export function sampleLink(network: Pick<Network, 'counts' | 'mark'>, warmupSeco
   return {
     /** Samples in order of time. */
     samples,
-    /** Returns the error that ended the sampling before. May be called twice. */
+    /** Takes a last sample. Returns the error that ended the sampling before. May be called twice. */
     stop() {
       over.abort();
       return ended;
@@ -93,8 +96,9 @@ export function sampleLink(network: Pick<Network, 'counts' | 'mark'>, warmupSeco
 }
 
 /**
- * Takes the whole report without a warm-up, else counts interpolated at the window's ends and the last sample's lateness. @param samples
- * empty only if the window is idle before
+ * Returns the network's use in a phase. Without a warm-up it is the whole report; else the counts are interpolated at the window's ends,
+ * and the lateness is that of the last sample.
+ * @param samples empty only if the window is idle before
  */
 export function networkUseBetween(
   samples: readonly LinkCounts[],

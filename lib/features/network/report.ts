@@ -125,6 +125,7 @@ function hasPublishedKinds({ variants }: Pick<Result, 'variants'>): boolean {
   return variants.some(({ published }) => published?.packets !== undefined);
 }
 
+/** Returns the packets of a request by direction and kind, published and measured. */
 function kindsTable({ variants }: Pick<Result, 'variants'>): Table {
   type Row = { name: string; packets: NonNullable<Published['packets']> };
   const rows: Row[] = [];

@@ -1,4 +1,4 @@
-// npm run report: makes a run's page again, or compares all its runs.
+// npm run report: makes the page of a run again, or compares all runs of a scenario.
 import { existsSync, statSync, type Stats } from 'node:fs';
 import { inOneLine, usageError, UserError, unknownWord } from '../../errors.ts';
 import { makeFolder } from '../../files.ts';
@@ -50,7 +50,10 @@ export async function reportCommand(args: readonly string[]): Promise<number> {
   return 0;
 }
 
-/** @throws UserError (exit code 2) without complete runs of that scenario */
+/**
+ * Prints the comparison of all complete runs of that scenario.
+ * @throws UserError (exit code 2) if there are none
+ */
 async function historyOf(name: string, results: string, run: string | undefined): Promise<number> {
   if (run !== undefined) throw usageError(`--history takes a scenario: leave out "${run}"`);
   const runs = await runsIn(results);
@@ -102,7 +105,7 @@ function keptResults(folders: readonly string[]): { kept: Result[]; leftOut: str
   return { kept, leftOut: words.length === 0 ? '' : `left out: ${words.join(', ')}` };
 }
 
-/** A folder may be a copy of another, and machines may have runs of one name. */
+/** Returns each run once: a folder may be a copy of another one. Runs of different machines may have the same name. */
 function withoutCopies(results: readonly Result[]): Result[] {
   const runs = new Map<string, Result>();
   for (const result of results) {

@@ -25,7 +25,7 @@ export interface KeptEffect {
   roundRatios: readonly number[];
 }
 
-/** By what they compare; none of runs with too few rounds. */
+/** Returns the comparisons of all runs, by what they compare. Runs with too few rounds have none. */
 export function effectsOf(results: readonly Result[]): Map<string, KeptEffect[]> {
   const all = results.flatMap(({ run, environment, comparisons }) =>
     comparisons
@@ -72,10 +72,11 @@ function combined(estimates: readonly Estimate[]): Estimate {
 }
 
 /**
- * The mean effect with a 95 % interval for another boot's mean: a random-effects model with DerSimonian and Laird's variance between boots
- * (Control. Clin. Trials 7, 1986) and the interval of Hartung and Knapp (Stat. Med. 20, 2001), never narrower than without their factor
- * (Röver, Knapp and Friede, BMC Med. Res. Methodol. 15, 2015). Runs of one boot count as one; a single boot's count each. @param effects
- * at least two
+ * Returns the mean effect with a 95 % interval for another boot's mean of such effects: a random-effects model whose variance between
+ * boots is that of DerSimonian and Laird (Control. Clin. Trials 7, 1986), with the interval of Hartung and Knapp (Stat. Med. 20, 2001),
+ * never narrower than without their factor (Röver, Knapp and Friede, BMC Med. Res. Methodol. 15, 2015). The runs of one boot count as
+ * one; if there is only one boot, each of its runs counts.
+ * @param effects at least two
  */
 export function pooled(effects: readonly KeptEffect[]): Pooled {
   const boots = groupedBy(effects, ({ boot }) => boot);
@@ -114,6 +115,7 @@ function randomEffects(estimates: readonly Estimate[]): RatioInterval & { betwee
   };
 }
 
+/** Returns a run's own effect, with the interval of its rounds. */
 export function ofRun({ roundRatios }: KeptEffect): RatioInterval {
   return ratioInterval(
     roundRatios.map(() => 1),
@@ -121,7 +123,10 @@ export function ofRun({ roundRatios }: KeptEffect): RatioInterval {
   );
 }
 
-/** A part per compared pair. @param results of one scenario, the oldest first */
+/**
+ * Returns a part for each pair of variants that was compared.
+ * @param results of one scenario, the oldest first
+ */
 export function historyParts(results: readonly Result[]): Part[] {
   return [...effectsOf(results)].map(([what, effects]) => {
     const boots = [...new Set(effects.map(({ boot }) => boot))];

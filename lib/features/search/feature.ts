@@ -36,7 +36,7 @@ export const readRates: Reader<number[]> = (flag, text) => {
   return [...new Set(rates)].sort((a, b) => a - b);
 };
 
-/** The highest rate within a limit (docs/verdicts.md, Searches), and latency by rate. */
+/** Searches for the highest rate within a latency limit (docs/verdicts.md, Searches), and measures latency by rate. */
 export const search: Feature = {
   flags: {
     within: {

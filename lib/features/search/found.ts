@@ -75,6 +75,7 @@ function intervalText(ci95: readonly [number, number] | null): string {
   return ` (95 % interval ${ends})`;
 }
 
+/** Steps below this share of the found rate are far below it. */
 const farBelow = 0.6;
 /** Fewer steps tell nothing; of more, this share may be broken by chance. */
 const [tolerablyBroken, fewestSteps] = [0.2, 5];

@@ -1,4 +1,4 @@
-// Whether a step keeps the limit. k6 runs isKept, rateEnd and isHopeless.
+// Whether a step of a search keeps the limit. k6 runs isKept, rateEnd and isHopeless.
 import { responsesNeeded, valuesIn } from '../../analysis/latency.ts';
 import { isBehind } from '../../analysis/limit.ts';
 import { roundRps, successRatioOf, tolerableFailures } from '../../analysis/phases.ts';
@@ -6,16 +6,19 @@ import { percent, scaledTime, whole } from '../../format.ts';
 import type { LoadResult } from '../../result/load-result.ts';
 import type { Within } from '../../scenario/model.ts';
 
-/** No pause of the machine takes more of a rate. */
+/** A server that serves less than this share of the rate is overloaded: no pause of the machine takes so much. */
 const overloadedBelow = 0.9;
 
-/** One kept step of so many is enough: a pause of the machine may break the others. */
+/** At most so many steps are made at a rate. One that keeps the limit is enough, because a pause of the machine may break the others. */
 const mostStepsAtRate = 3;
 
 /** The outcome of steps at a rate; 'open': it takes another step. */
 export type RateEnd = 'kept' | 'broken' | 'open';
 
-/** Unanswered requests count in the latency. @param rate in requests/s */
+/**
+ * Whether a step keeps the limit. Unanswered requests count in its latency.
+ * @param rate of the step, in requests/s
+ */
 export function isKept(step: LoadResult, rate: number, within: Within): boolean {
   // Without the words of whyNotKept: k6 cannot format numbers for a language.
   return (
@@ -25,7 +28,10 @@ export function isKept(step: LoadResult, rate: number, within: Within): boolean 
   );
 }
 
-/** Judges a rate after a step. @param number of steps at that rate */
+/**
+ * Judges a rate after a step at it.
+ * @param number of the step among those at this rate, from 1
+ */
 export function rateEnd(step: LoadResult, number: number, rate: number, within: Within): RateEnd {
   if (isKept(step, rate, within)) return 'kept';
   return number < mostStepsAtRate && !isBeyondPauses(step, rate, within) ? 'open' : 'broken';
@@ -39,7 +45,7 @@ function isBeyondPauses(step: LoadResult, rate: number, within: Within): boolean
   );
 }
 
-/** Half of the answers broke a higher percentile's limit: no pause is so long. */
+/** Whether even half of the answers are beyond the limit of a higher percentile: no pause of the machine is so long. */
 export function isHopeless({ latencyMs: { p50 } }: LoadResult, { metric, ms }: Within): boolean {
   return metric !== 'p50' && p50 > ms;
 }

@@ -1,4 +1,4 @@
-// Searches for the highest rate within a latency limit (docs/verdicts.md, Searches), as the script runs it.
+// The search for the highest rate that keeps a latency limit (docs/verdicts.md, Searches), as the k6 script runs it.
 import { geometricMean } from '../../analysis/statistics.ts';
 import type { PhaseOutcome } from '../../k6/load-plan.ts';
 import type { LoadResult } from '../../result/load-result.ts';
@@ -6,13 +6,13 @@ import type { Phase } from '../../result/result.ts';
 import type { Within } from '../../scenario/model.ts';
 import { isHopeless, isKept, rateEnd, type RateEnd } from './kept.ts';
 
-/** A search for each side. */
+/** What the script gets: a search for the highest rate at which each side keeps a limit. */
 export interface SearchPlan {
   within: Within;
-  /** Rates of earlier rounds, null if none; and the lowest of all sides. */
+  /** The rate that each side found in earlier rounds, null if none; and the lowest of all sides of the run. */
   known: readonly (number | null)[];
   lowest: number | null;
-  /** From 0 to 1: how far beneath, so that rounds begin at other rates. */
+  /** From 0 to 1: how far below the known rates the search begins. It differs by round. */
   drawn: number;
   /** The expected class of answers of each side. */
   expected: readonly Pick<Phase, 'expected'>[];
@@ -20,7 +20,10 @@ export interface SearchPlan {
   stepSeconds: number;
 }
 
-/** The first rate in requests/s, the factor to the next, which grows until the limit lies between two rates, and the lowest rate. */
+/**
+ * The first rate to try in requests/s, the factor to the next rate, which grows until a kept and a broken rate are known, and the lowest
+ * rate to try.
+ */
 export interface SearchStart {
   rate: number;
   factor: number;
@@ -31,30 +34,46 @@ export interface SearchStart {
 export const highestRate = 10_000_000;
 export const lowestRate = 100;
 
-/** The limit is near with the lowest broken rate at most so many times the highest kept one. */
+/** The limit is near once the lowest broken rate is at most so many times the highest kept one. */
 const bracket = 1.25;
 
-/** Steps around the limit change ln of the rate by the longest, halved at each reversal, to the shortest. */
+/**
+ * The number of steps around the limit, and by how much ln(rate) changes from step to step: by `longest` at first, half as much after
+ * each reversal, and at least by `shortest`.
+ */
 const around = { steps: 8, longest: 0.08, shortest: 0.03 };
 export const stepsAround = around.steps;
 
-/** So many equal outcomes show a wrong end of the bracket: the way goes on from there, by this factor. */
+/**
+ * If the first `steps` around the limit all have the same outcome, an end of the bracket was wrong. The search goes on from there, by
+ * this factor.
+ */
 const astray = { steps: 5, factor: 1.2 };
 
-/** At most 38, three at each rate until the limit is near; the rest is for searches that went astray. */
+/**
+ * Limit of a search's steps. A search takes at most 38 (three at each rate until the limit is near); the rest is for searches whose
+ * bracket was wrong.
+ */
 export const mostSteps = 80;
 
 const widestFactor = 2;
 
-/** Factors down from a broken rate; then the lowest at once, as steps take longer at low rates. */
+/**
+ * Factors from a broken rate down to the next one. After these the lowest rate is tried at once, because steps take longer at lower
+ * rates.
+ */
 const strides = [1.2, 1.44];
 
-/** A search begins below the lowest known rate, by a factor that varies by round. `least`: the lowest rate per the side's own. */
+/**
+ * A search begins at a share `from`…`to` of the lowest known rate, which varies by round. `factor` leads to the next rate. `least` is
+ * the lowest rate to try, as a share of the side's own rate.
+ */
 const beneath = { from: 0.6, to: 0.85, factor: 1.2, least: 0.25 };
 
 /**
- * All sides start at one rate, below all limits: if pauses blur a limit, a search ends near its start, and with a side's own rate a bad
- * round would affect later ones. @param measure responses per second of each side without a rate, before anything is known
+ * Returns the start of each side's search: the same rate for all, below all limits. If pauses blur the limit, a search ends near its
+ * start; and if a side started at its own earlier rate, a bad round would affect later rounds.
+ * @param measure gives the responses per second of each side under a load without a rate; called if no rate is known yet
  */
 export function searchStarts(
   { known, lowest, drawn }: Pick<SearchPlan, 'known' | 'lowest' | 'drawn'>,
@@ -67,7 +86,7 @@ export function searchStarts(
   return known.map((own) => ({ rate, factor, least: beneath.least * (own ?? 0) }));
 }
 
-/** Half of the steps keep the rate: Dixon & Mood's staircase method (J. Am. Stat. Assoc. 43, 1948). */
+/** A side's search for the rate that half of the steps keep, by Dixon & Mood's staircase method (J. Am. Stat. Assoc. 43, 1948). */
 export class RateSearch {
   /** The rates nearest to the limit on both sides, until it is near. */
   kept: number | undefined;
@@ -106,11 +125,11 @@ export class RateSearch {
   get found(): number | undefined {
     if (this.kept === highestRate) return highestRate;
     if (this.#walk === undefined || this.#walk.rates.length < around.steps) return undefined;
-    // The first rate depends on the bracket, each next one on the last outcome.
+    // The first rate depends only on the bracket; each further rate on the outcome of the step before.
     return geometricMean([...this.#walk.rates.slice(1), this.#walk.next]);
   }
 
-  /** Takes a step at the rate of next(). 'open' asks for another one. */
+  /** Takes the result of a step at the rate from next(). Returns whether the rate is kept; 'open' asks for another step at it. */
   judge(rate: number, step: LoadResult): RateEnd {
     this.#steps++;
     const end = this.#endOf(rate, step);
@@ -122,7 +141,7 @@ export class RateSearch {
     // Near the limit each step counts.
     if (this.#walk !== undefined) return isKept(step, rate, this.#within) ? 'kept' : 'broken';
     const end = rateEnd(step, this.#steps, rate, this.#within);
-    // Until a rate is kept, one hopeless step is enough: the way down may be long.
+    // Until a rate is kept, a single hopeless step is enough: the way down may be long, and its steps take long.
     if (end === 'open' && this.kept === undefined && isHopeless(step, this.#within))
       return 'broken';
     return end;
@@ -164,8 +183,9 @@ export class RateSearch {
 }
 
 /**
- * Each step loads all sides, at a rate each, or at the one found. @param load makes a step (from 1) at these rates in requests/s @param
- * tell takes the outcomes
+ * Searches for all sides at once: each step loads all sides, each at its own rate, or at the rate that it found.
+ * @param load makes a step (from 1) at these rates in requests/s
+ * @param tell takes the outcome of each step
  */
 export function searchSides(
   from: readonly SearchStart[],

@@ -1,4 +1,4 @@
-// A search as a k6 script, in place of lib/k6/main.ts: repeats the phase at the rates to try.
+// The k6 script of a search, in place of lib/k6/main.ts: repeats the load plan's phase, each time at the rates to try.
 import loadgen from 'k6/x/loadgen';
 import { responsesNeeded } from '../../analysis/latency.ts';
 import { roundRps, successRatioOf } from '../../analysis/phases.ts';
@@ -9,7 +9,7 @@ import { mostSteps, searchSides, searchStarts, type SearchPlan } from './rate-se
 
 export { options } from '../../k6/given-plan.ts';
 
-/** A step plans so many times the answers of its percentile: some may be missing. */
+/** A step plans this many times the answers that its percentile needs, because some may be missing. */
 const enough = 1.5;
 
 if (plan.steps === undefined)
@@ -23,7 +23,7 @@ export default function makeLoad(): void {
   runGivenPlan(() => searchSides(searchStarts(begin, loadFully), within, loadStep, tell));
 }
 
-/** Good responses per second without a rate. No sample has them. */
+/** Loads the sides without a rate, and returns the successful responses per second of each. This load is in no sample. */
 function loadFully(): number[] {
   const results = loadgen.alternate({ ...phase, samples: false });
   return results.map((result, side) => {

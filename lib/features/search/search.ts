@@ -1,4 +1,4 @@
-// A search as a load in steps: its begin, and the result of a round.
+// A search for the highest rate within a limit, as a load in steps: its beginning, and the result of a round.
 import { fileURLToPath } from 'node:url';
 import { searchLooks } from '../../analysis/looks.ts';
 import { limitOf, sharesOf } from '../../analysis/limit.ts';
@@ -33,7 +33,8 @@ export function searchWithin(within: Within): SteppedLoad {
   return {
     does: 'searches for a rate',
     looks: searchLooks,
-    // A step extends itself if its percentile needs more. Earlier steps have warmed the server, and the engine opens connections before.
+    // A step lasts longer if its percentile needs more answers. Its warm-up is short: earlier steps have warmed the server up, and the
+    // engine opens connections before the step.
     step: { durationSeconds: 0.5, warmupSeconds: 0.1 },
     // Seen: 12 to 21.
     expectedSteps: 15,
@@ -105,8 +106,9 @@ export function stepIn(
 }
 
 /**
- * The rate found, and the steps. @throws UserError if no rate keeps the limit, Disturbance if earlier rounds found one, or the steps were
- * too few
+ * Returns a side's search in a round: the rate found, and its steps.
+ * @throws UserError if no rate keeps the limit; Disturbance if none did although earlier rounds found a rate, or if the steps were too
+ * few
  */
 export function searchIn(
   { planned, server, phases, outcomes, side, cores, known, round }: SteppedSide,

@@ -4,12 +4,13 @@ import { atRateFor, secondsFor } from '../../scenario/load.ts';
 import type { LoadProfile, Scenario, Variant } from '../../scenario/model.ts';
 import { baselineName, isRunnable, loadOf } from '../../scenario/variants.ts';
 
-/** Seconds before fitLoad, and the longest for a low rate. */
+/** Seconds of a load at a rate, before fitLoad: the usual duration, and the longest that a low rate gets. */
 const secondsAtRate = { usual: 10, most: 30 };
 
 /**
- * A variant for each of `shown` and each rate (requests/s), against its baseline at that rate, without published figures. @param responses
- * as in FitOptions
+ * Returns a sweep: a variant for each of `shown` and each rate (requests/s), against its baseline at the same rate, without published
+ * figures.
+ * @param responses as in FitOptions
  */
 export function atRates(
   scenario: Scenario,

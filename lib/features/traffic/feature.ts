@@ -49,7 +49,7 @@ const requestFlags: Readonly<Record<string, Flag>> = {
 
 export const traffic: Feature = { requestFlags, requests: recordedRequests };
 
-/** Undefined if no flag asks. Throws UserError (exit code 2). */
+/** Returns the requests that the flags ask for; undefined if none does. Throws UserError (exit code 2). */
 async function recordedRequests(
   parsed: Arguments,
   sides: readonly Given[],

@@ -1,4 +1,4 @@
-// Requests of other tools: a browser's HAR, vegeta's targets.
+// Reads requests that other tools have stored: a browser's HAR, targets of vegeta.
 import { existsSync, realpathSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { prefixed, usageError } from '../../errors.ts';
@@ -23,8 +23,9 @@ interface HostRequest extends LoadRequest {
 }
 
 /**
- * Reads HAR 1.2: the requests of `site`, or of the most frequent host. @param methods as in readLog @throws UserError (exit code 2) for
- * another file, and if nothing is left
+ * Reads a HAR 1.2 of a browser's developer tools: the requests to `site`, or to the host with most requests.
+ * @param methods as in readLog
+ * @throws UserError (exit code 2) for another file, and if nothing is left
  */
 export function readHar(
   file: string,
@@ -129,7 +130,10 @@ const problemOf = ({ name, value }: Header): string | undefined =>
 const record = (headers: readonly Header[]): Record<string, string> =>
   Object.fromEntries(headers.map(({ name, value }) => [name, value]));
 
-/** Joins equal requests to weights. Throws UserError (exit code 2), which begins with `what`, for too many. */
+/**
+ * Returns each different request once, with its number as weight. Throws UserError (exit code 2), which begins with `what`, if there are
+ * too many.
+ */
 function merged(requests: readonly HostRequest[], what: string): LoadRequest[] {
   const all = new Map<string, LoadRequest & { weight: number }>();
   for (const { host: _, ...request } of requests) {
@@ -143,17 +147,21 @@ function merged(requests: readonly HostRequest[], what: string): LoadRequest[] {
   return [...all.values()];
 }
 
-/** Follows links; a missing file is not below. */
+/** Whether a file is in a folder or below it. Links are followed; a missing file is not below. */
 function isBelow(file: string, folder: string): boolean {
   return existsSync(file) && realpathSync(file).startsWith(`${realpathSync(folder)}/`);
 }
 
-/** Reads the text format and JSON. @throws UserError (exit code 2) that names the line */
+/**
+ * Reads targets of vegeta, in its text format or in JSON.
+ * @throws UserError (exit code 2) that names the line
+ */
 export function readTargets(file: string): AskedRequests {
   const text = textOfFile('--targets', file, mostBytes);
   const targetsFile = fromCallersFolder(file);
   const isAnothers = statSync(targetsFile).uid !== 0;
-  // Untrusted targets must not send root's files to a server: only root's may name files, next to them.
+  // Untrusted targets must not send root's files to a server. A targets file that belongs to root may name files that others cannot
+  // read, but only next to it or below.
   const mustBeOpen = (body: string) =>
     process.geteuid?.() === 0 && (isAnothers || !isBelow(body, dirname(targetsFile)));
   const requests: HostRequest[] = [];

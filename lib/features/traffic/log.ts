@@ -1,4 +1,4 @@
-// Reads access logs: requests, how often, and with which status.
+// Reads the access log of a server: which requests it had, how often, and with which status.
 import { createReadStream, type ReadStream } from 'node:fs';
 import { pipeline } from 'node:stream';
 import { fileURLToPath } from 'node:url';
@@ -22,15 +22,16 @@ export interface LogOptions {
   formats?: readonly string[];
 }
 
-/** Rarer requests stand together by path, up to so many paths. */
+/** Rarer requests are put together by path, up to so many paths. */
 const mostRequests = 10_000;
 /** Different requests that are kept in memory; later ones are left out. */
 const mostKept = 1_000_000;
 
 /**
- * Reads the combined or common format (also with a host before it), or JSON lines. `-` is stdin; .gz is gzip. @returns the most frequent
- * first, with their most frequent status; of a log with hosts, the most frequent one's @throws UserError (exit code 2) for an unreadable
- * file, an unknown format, and if nothing is left
+ * Reads access logs: the combined or common format (also with a host before it), or a JSON object per line. `-` is stdin; .gz is gzip.
+ * @returns the most frequent requests first, each with its most frequent status; of a log that names hosts, only the requests to the
+ * most frequent host
+ * @throws UserError (exit code 2) for a file that cannot be read, an unknown format, and if nothing is left
  */
 export async function readLog(
   files: readonly string[],
@@ -80,7 +81,10 @@ export async function readLog(
   return { requests, ...host, notes: [summary, ...left] };
 }
 
-/** Requests as readLog reads them. @param files URLs such as `new URL('access.log', import.meta.url)`, or paths */
+/**
+ * Returns the requests of access logs, as readLog reads them.
+ * @param files URLs such as `new URL('access.log', import.meta.url)`, or paths
+ */
 export async function fromLog(
   ...files: (string | { readonly href: string })[]
 ): Promise<readonly LoadRequest[]> {
@@ -197,7 +201,10 @@ const usual: LineForm = {
   variables: ['host', 'request', 'status'],
 };
 
-/** A variable ends at the text after it; nginx escapes quotes. Without text between, variables have no value. */
+/**
+ * Returns the pattern of a log format. The value of a variable ends at the text that follows the variable; nginx escapes quotes in it.
+ * Variables without text between them cannot be separated, so they get no value.
+ */
 function lineForm(format: string): LineForm {
   const variables: string[] = [];
   const parts = [...format.matchAll(/((?:\$(?:\w+|\{\w+\}))+)|[^$]+|\$/g)];
@@ -212,7 +219,10 @@ function lineForm(format: string): LineForm {
   return { pattern: new RegExp(`^${sources.join('')}`), variables };
 }
 
-/** Why a line has no request, or its request. @param forms beside the usual ones */
+/**
+ * Returns the request of a log's line, or why the line has none.
+ * @param forms beside the usual ones
+ */
 function entryOf(line: string, forms: readonly LineForm[]) {
   if (line.length >= longestLine) return 'longer than 64 KiB';
   const fields = fieldsOf(line, forms);
@@ -256,7 +266,7 @@ function fieldsOf(line: string, forms: readonly LineForm[]): Record<string, unkn
   }
 }
 
-/** Escaped bytes (\xC3) and non-ASCII characters become %C3. */
+/** Makes a target valid for a request: bytes that a log escapes (\xC3) and non-ASCII characters become %C3. */
 function sendable(target: string): string {
   return wellFormed(target)
     .replace(/#.*$/s, '')

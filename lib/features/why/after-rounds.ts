@@ -13,7 +13,10 @@ import { lasting, lookAlone } from './look.ts';
 import { heldAgainst, isDenied } from './held.ts';
 import { isAsked, lengthOfLook } from './length.ts';
 
-/** Looks at compared sides, unless flags say no. Takes verdicts back that do not hold. Throws Interrupted. */
+/**
+ * Looks at the sides that were compared, unless the flags say no. Returns the result with what was seen; verdicts that this refutes are
+ * taken back. Throws Interrupted.
+ */
 export async function lookAfterRounds(run: EndedRun): Promise<Result | undefined> {
   const { context, result, flags, examined, say } = run;
   const { stepped } = context.plan;
@@ -53,7 +56,7 @@ export async function lookAfterRounds(run: EndedRun): Promise<Result | undefined
     elapsedSeconds(result) + total(sides, loads.takes) > (context.plan.maxTimeSeconds ?? Infinity);
   if (isDenied({ ...result, alone }) && !isTooLong) {
     say('The sides alone do not agree with the rounds: each is loaded alone once more.');
-    // Of a machine that gets slower the other side then has the better part.
+    // The order is reversed: if the machine gets slower over time, that favours the other side now.
     const reversed = sides.toReversed();
     const second = await lookAlone(context, {
       sides: reversed,
@@ -80,7 +83,7 @@ export async function lookAfterRounds(run: EndedRun): Promise<Result | undefined
 const elapsedSeconds = ({ startedAt }: Result): number =>
   (Date.now() - Date.parse(startedAt)) / 1000;
 
-/** Returns what shows the progress of a look, side by side, with the seconds left. */
+/** Returns a function that shows the progress of a look, side by side, with the seconds left. */
 function telling(
   { tell }: EndedRun,
   what: string,

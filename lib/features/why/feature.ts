@@ -3,7 +3,7 @@ import { heldLines } from './held.ts';
 import { expectedLook } from './length.ts';
 import { whyLines, whyPart } from './report.ts';
 
-/** Looks at each side alone after the rounds: does the verdict hold, and what causes it (docs/verdicts.md)? */
+/** Looks at each side alone after the rounds: whether the verdict holds, and what causes it, by perf (docs/verdicts.md). */
 export const why: Feature = {
   flags: {
     why: {

@@ -3,7 +3,7 @@ import { total } from '../../analysis/statistics.ts';
 import { short } from '../../format.ts';
 import { html, type Html } from '../../report/html/page.ts';
 
-/** Folded: "outermost;…;innermost 12", with the number of samples. */
+/** The stacks of a side in the folded format: "outermost;…;innermost 12", with the number of samples. */
 export interface Stacks {
   variant: string;
   folded: string;
@@ -21,6 +21,7 @@ interface Node {
 
 const rowHeight = 17;
 const chart = { width: 1200, narrowest: 2, mostRows: 60 };
+/** Width of a letter in pixels. */
 const letter = 6.6;
 
 const newNode = (name: string): Node => ({ name, now: 0, before: 0, children: new Map() });
@@ -71,7 +72,7 @@ function differenceLook({ now, before }: Node): Look {
   };
 }
 
-/** The outermost function is on top. Red takes more CPU time than the baseline, green less. */
+/** Draws the stacks, the outermost function on top. With a baseline, red takes more CPU time than the baseline, green less. */
 export function flameGraph(stacks: Stacks, baseline?: Stacks): Html {
   const root = newNode('all');
   addStacks(root, stacks, 'now');

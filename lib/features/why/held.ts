@@ -1,4 +1,4 @@
-// Which verdicts of the rounds hold against each side alone, in words.
+// Checks which verdicts of the rounds hold if each side is loaded alone, and says so in words.
 import { checkOf, rateCheckOf, type Check } from '../../analysis/alone.ts';
 import { measuredComparisons } from '../../analysis/comparisons.ts';
 import { duration, enumeration, percent, scaledTime, whole } from '../../format.ts';
@@ -7,7 +7,10 @@ import { effectText } from '../../report/verdict-words.ts';
 import type { BesideRatio, Comparison, Metric, Result } from '../../result/result.ts';
 import { latencyMetrics } from '../../scenario/latency-metrics.ts';
 
-/** Leaves out verdicts that do not hold alone. @param result with `alone`, or as it was */
+/**
+ * Returns the result without the verdicts that do not hold if each side is loaded alone.
+ * @param result with `alone`, or as it was
+ */
 export function heldAgainst(result: Result): Result {
   if (result.alone === undefined) return result;
   const slower = result.variants.flatMap(({ name }) => rateText(name, result) ?? []);
@@ -24,7 +27,10 @@ export function heldAgainst(result: Result): Result {
   };
 }
 
-/** A load alone denies what the rounds say: once more, the sides may show that the machine was at fault. */
+/**
+ * Whether a load alone contradicts a verdict of the rounds. Then each side is loaded alone once more, because the machine may have been
+ * at fault.
+ */
 export function isDenied(result: Result): boolean {
   if (result.variants.some(({ name }) => rateCheckOf(name, result)?.differs === true)) return true;
   return result.comparisons.some((comparison) => {
@@ -41,7 +47,7 @@ export function isDenied(result: Result): boolean {
   });
 }
 
-/** A side at a rate that alone answers another number of requests, as a clause. */
+/** Says as a clause that a side at a rate answers another number of requests alone; undefined if it does not, or was not checked. */
 function rateText(name: string, result: Result): string | undefined {
   const check = rateCheckOf(name, result);
   if (check?.differs !== true) return undefined;
@@ -69,7 +75,7 @@ function held(comparison: Comparison, result: Result): Comparison {
 const fails = (comparison: Comparison, metric: Metric, result: Result): boolean =>
   checkOf(comparison, metric, result)?.differs === true;
 
-/** Why a verdict does not hold, as a clause. */
+/** Says why a verdict does not hold, as a clause; undefined if it does, or was not checked. */
 function whyNot(comparison: Comparison, result: Result): string | undefined {
   const { metric, variant, baseline } = comparison;
   const atRate = [baseline, variant].flatMap((name) => rateText(name, result) ?? []);
@@ -94,7 +100,7 @@ function secondsText({ alone }: Result): string {
   return duration(Math.max(0, ...seconds));
 }
 
-/** Rounds that scatter so much agree with almost any ratio. */
+/** A tolerance of 100 %: rounds that scatter so much agree with almost any ratio. */
 const saysNothing = 1;
 
 /** A sentence on the verdicts that hold, and the reasons for missing checks. */

@@ -1,4 +1,4 @@
-// How long the look takes: announced before the rounds, planned after them.
+// How long the look after the rounds takes: announced before the rounds, and planned after them.
 import { total } from '../../analysis/statistics.ts';
 import { serverMetricNames } from '../../result/server-metrics.ts';
 import type { PlanDraft, PlannedVariant } from '../../runner/plan.ts';
@@ -6,13 +6,15 @@ import { estimatedSeconds, expectedRounds } from '../../runner/times.ts';
 import { isCounted } from '../../scenario/load.ts';
 import { loadOf } from '../../scenario/variants.ts';
 
-/** Seconds of load while perf samples, if nothing else asks for one, and while it counts calls. */
+/**
+ * Seconds of a side's load while perf samples its CPU time (if no other purpose makes the load longer), and while perf counts its calls.
+ */
 export const perfLoadSeconds = { sampled: 2, counted: 0.5 };
-/** A load has its own text's length at most, and these, in seconds. */
+/** Limits in seconds of the loads of one side and of all sides together. A load is as long as its scenario says, but no longer. */
 const longestSeconds = { ofSide: 10, ofAll: 30 };
-/** Seconds of a side's start and end with a load's, and with perf also its reading and second load. */
+/** Seconds, about, that a side's start and end take together with those of a load. With perf, its reading and its second load take more. */
 const overheadSeconds = { alone: 1.5, withPerf: 2 };
-/** A shorter load says less than the rounds. */
+/** Seconds; a shorter load says less than the rounds. */
 const shortestSeconds = 0.5;
 
 /** By the flags of the run, and their values: whether causes are looked for. */
@@ -33,14 +35,17 @@ interface AskedLook {
   isJudged(side: PlannedVariant): boolean;
 }
 
-/** Seconds by side: secondsOf for the load held against the rounds, 0 for none; takes for all. */
+/**
+ * Returns the seconds of the look by side: `secondsOf` is the load that is compared with the rounds, 0 for none; `takes` is all of the
+ * look at the side.
+ */
 export function lengthOfLook(
   plan: PlanDraft,
   { sides, asksWhy, tookSeconds, isJudged }: AskedLook,
 ) {
   const forCauses = overheadSeconds.withPerf + perfLoadSeconds.counted;
   const overhead = overheadSeconds.alone + (asksWhy ? forCauses : 0);
-  // All sides' loads take a third of the rounds' time at most, and no more than --max-time leaves.
+  // The loads of all sides together take at most a third of the rounds' time, and no more than --max-time leaves.
   const leftSeconds = (plan.maxTimeSeconds ?? Infinity) - tookSeconds;
   const most = Math.min(
     longestSeconds.ofSide,
@@ -56,7 +61,7 @@ export function lengthOfLook(
   return { secondsOf, takes };
 }
 
-/** After the fewest rounds; 0 if there surely is no look. */
+/** Estimates the seconds of the look after the fewest rounds of a run; 0 if there will surely be none. */
 export function expectedLook(plan: PlanDraft, flags: ReadonlyMap<string, string>): number {
   if (flags.has('no-look') || plan.stepped !== undefined || plan.variants.length < 2) return 0;
   // perf needs root.
@@ -68,7 +73,10 @@ export function expectedLook(plan: PlanDraft, flags: ReadonlyMap<string, string>
   return total(plan.variants, takes);
 }
 
-/** 0 where a round has that load: the only one of its group, as long, or with all requests from the first connect on. */
+/**
+ * Returns the seconds of a load alone. 0 if the rounds already have that load: the side is the only one of its group and loaded as long,
+ * or makes all its requests from the first connect on.
+ */
 function checkedSeconds(plan: PlanDraft, { variant, load }: PlannedVariant, most: number): number {
   if (isCounted(load)) return 0;
   const { rate, requests = 0 } = load;

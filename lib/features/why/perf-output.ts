@@ -1,4 +1,4 @@
-// Reads perf's output: counts of system calls, samples of CPU time by part.
+// Reads what perf has written: counts of system calls, and samples of CPU time by the part that they belong to.
 import { closeSync, openSync } from 'node:fs';
 import { basename } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -27,7 +27,7 @@ const perfHangs = `perf does not end within ${perfSeconds} s`;
 export const eventOf = (count: string): string =>
   count.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
 
-/** Reads `perf stat -x;`; without hardware counters some are "<not supported>". */
+/** Reads the output of `perf stat -x;`. A machine without hardware counters has "<not supported>" for some. */
 export function countsIn(text: string, requests: number): Pick<WhySide, 'calls' | 'counts'> {
   const rows = text.split('\n').map((line) => line.split(';'));
   const all = new Map(
@@ -47,7 +47,10 @@ export function countsIn(text: string, requests: number): Pick<WhySide, 'calls' 
   return { calls: named.toSorted((a, b) => b.perRequest - a.perRequest), counts };
 }
 
-/** Names that perf may trace. As root, perf mounts tracefs if nothing has. @throws UserError if it may not */
+/**
+ * Returns the names of the kernel's system calls that perf may trace. As root, perf mounts tracefs if it is not mounted.
+ * @throws UserError if perf may not trace
+ */
 export async function namesOfCalls(
   perf: string,
   signal: AbortSignal,
@@ -74,7 +77,11 @@ type Place = Pick<WhySide['cpu'][number], 'kind' | 'name'>;
 
 const mostFunctions = 5;
 
-/** @param file of `perf record` @throws UserError if it has no sample */
+/**
+ * Reads perf's samples of a side.
+ * @param file that `perf record` wrote
+ * @throws UserError if it has no sample
+ */
 export async function partsOf(
   { perf, calls }: { perf: string; calls: ReadonlySet<string> },
   server: StartedServer,
@@ -106,7 +113,10 @@ export async function partsOf(
     stacks,
     callsSeen: [...places.values()].flatMap(({ kind, name }) => (kind === 'call' ? name : [])),
     sampledSeconds,
-    /** Samples have shares only: a virtual machine that stalls loses some. */
+    /**
+     * Divides the CPU time of a request by the shares of the samples. The samples' own time is not used, because a virtual machine that
+     * stalls loses some samples.
+     */
     of(cpuUs: number): Pick<WhySide, 'cpu' | 'functions'> {
       const us = (samples: number) => (cpuUs * samples) / all;
       const cpu = [...places.values()].map(({ samples, ...place }) => ({
@@ -121,7 +131,10 @@ export async function partsOf(
   };
 }
 
-/** Kernel functions end with "_[k]"; an object stands for a run of frames without symbols. */
+/**
+ * Returns a stack in the folded format. Names of kernel functions end with "_[k]". An object's name stands for a run of frames without
+ * symbols.
+ */
 function foldedStack(frames: readonly Frame[]): string {
   const names = frames
     .filter(({ object }) => object !== '[unknown]')
@@ -135,7 +148,10 @@ function foldedStack(frames: readonly Frame[]): string {
     .join(';');
 }
 
-/** The kernel or a module, such as [kernel.kallsyms] and [veth]; a process has objects in brackets too. */
+/**
+ * Whether an object is the kernel or one of its modules, such as [kernel.kallsyms] and [veth]. A process has objects in brackets too,
+ * which are excluded.
+ */
 const isKernel = (object: string): boolean =>
   /^\[(guest\.)?kernel|^\[\w+\]$/.test(object) &&
   !/^\[(vdso|unknown|vvar|anon.*|heap)\]$/.test(object);
@@ -161,8 +177,8 @@ const seesKernel = (): boolean => {
 };
 
 /**
- * perf opens all programs and symbol maps (/tmp/perf-PID.map) that processes name, also through links: for servers not run by root as a
- * user who owns nothing.
+ * Returns the user as whom perf reads samples. perf opens all programs and symbol maps (/tmp/perf-PID.map) that processes name, and
+ * follows links there. So for servers that do not run as root, this is a user who owns nothing.
  */
 async function readerOf(perf: string, server: StartedServer): Promise<ChildOptions['user']> {
   const isRoots = server.processes().some((pid) => userOf(pid) === 0);
@@ -209,14 +225,16 @@ async function* samplesIn(
 }
 
 const syscallEntry = /^(do_syscall_64|do_int80_syscall_32|invoke_syscall|do_el0_svc)/;
-/** The kernel's names for a system call's function; the compiler may leave any out. */
+/** The names that the kernel gives to the function of a system call. The compiler may leave any of them out. */
 const callForms = /^(?:__(?:x64|arm64|ia32|do|se)_sys_|do_sys_|__sys_|ksys_|do_)(\w+?)(?:\.\w+)*$/;
-/** They stand at the bottom of the stack; functions above may be called alike. */
+/** These names are looked for in so many frames at the bottom of the stack; functions above may have similar names. */
 const mostFormFrames = 3;
 
 /**
- * The system call at the bottom of the kernel stack, else what the kernel did, or the object in user space. @param calls names of system
- * calls @param programs paths of the server's executables
+ * Returns the part that a sample belongs to: the system call at the bottom of its kernel stack, else what the kernel did, or the object
+ * in user space.
+ * @param calls names of system calls
+ * @param programs paths of the server's executables
  */
 export function placeOf(
   frames: readonly Frame[],

@@ -12,10 +12,14 @@ import type { RunContext } from '../../runner/plan.ts';
 import type { StartedServer } from '../../servers/index.ts';
 import { eventOf, perfEnvironment, perfSeconds } from './perf-output.ts';
 
-/** They cost about 2 % of CPU time; 10 s of a core are known within 1 %. */
+/** Samples per second of CPU time. They cost about 2 % of it; the CPU time of 10 s on one core is known within 1 %. */
 const samplesPerSecond = 799;
 
-/** Writes to `file`. @param perf its path @param args of perf */
+/**
+ * Returns an observer that runs perf on a server's processes, with its output in `file`.
+ * @param perf its path
+ * @param args of perf
+ */
 export function perfObserver(
   context: RunContext,
   server: StartedServer,
@@ -38,7 +42,11 @@ export function perfObserver(
   };
 }
 
-/** Returns once perf records. @param file receives its output @throws UserError with its last line if it ends instead */
+/**
+ * Starts perf and returns once it records.
+ * @param file receives its output
+ * @throws UserError with its last line if it ends instead
+ */
 async function startPerf(
   { folder, plan, signal }: RunContext,
   perf: string,
@@ -80,7 +88,10 @@ export const samplerArgs = (): string[] =>
     ' ',
   );
 
-/** Each tracepoint makes perf's end longer: only calls seen in samples have one. */
+/**
+ * Returns perf's arguments to count system calls. Each tracepoint makes perf's end longer, so only calls that were seen in samples get
+ * one.
+ */
 export const counterArgs = (calls: readonly string[]): string[] => [
   'stat',
   '-x;',

@@ -1,4 +1,4 @@
-// Causes of a verdict, by perf. docs/verdicts.md says how to read them.
+// Causes of a verdict, from what perf saw of its sides. docs/verdicts.md says how to read them.
 import { measuredComparisons, variantOf } from '../../analysis/comparisons.ts';
 import { perRequestOf, reconnectsOf } from '../../analysis/phases.ts';
 import { total } from '../../analysis/statistics.ts';
@@ -19,7 +19,7 @@ import { allNames } from '../../present.ts';
 export const stacksFolder = 'stacks';
 export const stacksFile = (variant: string): string => `${stacksFolder}/${variant}.folded`;
 
-/** In standard deviations: of 20 equal parts, 2 % of runs name one by chance. */
+/** A part differs if its difference is more than so many standard deviations: with 20 equal parts, 2 % of runs name one by chance. */
 const surely = 3.3;
 /** Share of a request's CPU time; a smaller difference explains nothing. */
 const leastShare = 0.02;
@@ -27,11 +27,14 @@ const leastShare = 0.02;
 const leastCalls = { usual: 0.05, waiting: 0.3, share: 0.1 };
 const waitingCalls =
   /^(epoll_p?wait2?|p?poll|p?select6?|futex|clock_nanosleep|nanosleep|sched_yield|io_uring_enter|restart_syscall)$/;
-/** Per request (about 2 µs each), and as a multiple: others cause some. */
+/**
+ * Context switches per request (about 2 µs each) that one side must have more, and the multiple of the other side's. Other programs on
+ * the machine cause some.
+ */
 const leastSwitches = { more: 0.2, times: 2.5 };
-/** A part of which the other side has a smaller share is of one side alone. */
+/** A part belongs to one side alone if the other side has less than this share of it. */
 const ofOneShare = 0.1;
-/** After a restart a part takes up to so much more or less: memory lies elsewhere. */
+/** A part may take up to this share more or less CPU time after a restart of the server, because its memory lies elsewhere. */
 const restartShare = 0.04;
 const most = { calls: 4, parts: 2, clauses: 3 };
 /** A side whose cores are used less than this waits for something else. */
@@ -144,10 +147,10 @@ function reasonOf(pair: Pair, result: Result): string {
       part.name !== 'interrupts' &&
       !isOfCalls(part) &&
       isClear(part) &&
-      // Time of what both do varies with the machine's load.
+      // The CPU time of parts that both sides have varies with the machine's load from one look to the next.
       (differs || part.isOfOne),
   );
-  // A server that is slower otherwise waits for requests at other times.
+  // A server that is slower for another reason also waits for its next request at other times.
   const calls = all.every(({ waits }) => waits) && others.length > 0 ? [] : all;
   const causes: string[] = [];
   if (calls.length > 0) {
@@ -219,7 +222,7 @@ function connectionsText(variant: VariantResult, { share, kept }: Reconnects): s
   return `${variant.name} opens a connection for ${often}${handshakesText(variant)}`;
 }
 
-/** ", with a full TLS handshake", or the share that resumed a session. */
+/** Returns ", with a full TLS handshake", or the share of the handshakes that resumed a session. */
 function handshakesText(variant: VariantResult): string {
   const handshakes = total(perRequestOf(variant, 'handshakes'), (count) => count);
   if (handshakes === 0) return '';
@@ -330,7 +333,7 @@ export type CpuBar = ReturnType<typeof cpuBars>['bars'][number];
 const colours = 7;
 const rest = 'the rest';
 
-/** A bar per side: CPU time per request in parts, in one order, the largest first. */
+/** Returns a bar of CPU time per request for each side. Its parts are in the same order for all sides, the largest first. */
 export function cpuBars(result: Result) {
   const sides = result.why?.sides ?? [];
   const largest = (name: string): number => Math.max(...sides.map((side) => usOf(side, name)));

@@ -32,7 +32,7 @@ function detailsHtml(result: Result): Html[] {
 
 type Both = VariantResult & { published: { rps: number }; rps: { median: number } };
 
-/** Requests/s published and here, per the first row's; nothing for fewer than two rows with both. */
+/** Shows requests/s published and measured, each as a multiple of the first row's; nothing for fewer than two rows with both. */
 function barsHtml({ variants }: Result): Html {
   const rows = variants.filter(
     (variant): variant is Both => variant.published?.rps !== undefined && variant.rps !== null,

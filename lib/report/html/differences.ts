@@ -1,4 +1,4 @@
-// What differs between sides beside the figures: configs, servers, loads, answers.
+// What differs between the sides besides the figures: configs, servers, loads and answers.
 import { join } from 'node:path';
 import { variantOf } from '../../analysis/comparisons.ts';
 import { readBytes } from '../../files.ts';
@@ -20,7 +20,7 @@ export function textIn(folder: string, ...path: string[]): string[] {
   }
 }
 
-/** Configs of the first round; later ones differ in ports and folders. */
+/** Reads the variants' configs as they were composed for the first round; later ones differ only in ports and folders. */
 export function readConfigs(folder: string, { variants }: Result) {
   return variants.flatMap(({ name, rounds: [first], server }) => {
     const file = `${server?.name}.conf`;
@@ -29,7 +29,7 @@ export function readConfigs(folder: string, { variants }: Result) {
   });
 }
 
-/** Settings that only the config or its baseline has; undefined without a baseline of the same server. */
+/** Returns the settings that only a config or only its baseline has; undefined without a baseline of the same server. */
 function changeOf({ variant, text }: KeptConfig, result: Result, configs: readonly KeptConfig[]) {
   const serverOf = (name: string) => variantOf(result, name)?.server?.name;
   const comparison = result.comparisons.find(
@@ -49,7 +49,10 @@ function changeOf({ variant, text }: KeptConfig, result: Result, configs: readon
 /** More differing names than these explain nothing. */
 const mostNames = 2;
 
-/** Names without values, which may be secret; none if many differ. */
+/**
+ * Returns the names of the settings that differ from the baseline's. Leaves out values, which may be secret. Empty if many settings
+ * differ.
+ */
 export function changedSettings(
   result: Result,
   configs: readonly KeptConfig[],
@@ -66,7 +69,10 @@ export function changedSettings(
   return names.size > mostNames ? [] : [...names];
 }
 
-/** @param notes on further differences */
+/**
+ * Shows the settings, facts and answers that differ.
+ * @param notes on further differences
+ */
 export function differencesHtml(result: Result, configs: readonly KeptConfig[], notes: Html): Html {
   const sides = withRounds(result.variants);
   if (sides.length < 2) return notes;
@@ -117,7 +123,7 @@ function preHtml(name: string, text: string | readonly Html[]): Html {
   return html`<pre class="scroll" tabindex="0" role="region" aria-label="${name}"><code>${text}</code></pre>`;
 }
 
-/** Settings behind their blocks, without comments: "http › server › listen 80;". */
+/** Returns the settings without comments, each after the names of its blocks: "http › server › listen 80;". */
 function settingsOf(text: string): string[] {
   const blocks: { indent: number; name: string }[] = [];
   return text.split('\n').flatMap((line) => {
@@ -131,7 +137,7 @@ function settingsOf(text: string): string[] {
   });
 }
 
-/** Masks ports, folders, and the remark on the line's file, which change with each start. */
+/** Masks the values that change with each start: ports, folders, and the remark that names the line's file. */
 function withoutPlace(line: string): string {
   return line
     .replace(/ *# (?:(?:from )?\/.*:\d+|this machine|[\w.-]+\.conf)$/, '')

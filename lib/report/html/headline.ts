@@ -1,4 +1,4 @@
-// A page's first lines: verdicts in words, and as bars with intervals.
+// The first lines of a page: verdicts in words, and as bars with their intervals.
 import { measuredComparisons, judgedOf } from '../../analysis/comparisons.ts';
 import { metrics } from '../../analysis/metrics.ts';
 import { groupedBy } from '../../analysis/statistics.ts';
@@ -11,7 +11,7 @@ import { metricWords, verdictWord } from '../metric-words.ts';
 import { effectText, marksOf, verdictCell } from '../verdict-words.ts';
 import { html, nothing, paragraphs, type Html } from './page.ts';
 
-/** One comparison is the headline; several stand below one that counts them. */
+/** A single comparison is the headline itself; several stand below a headline that counts them. */
 export function headlineHtml(result: Result): Html {
   const shown = measuredComparisons(result);
   const around = paragraphs([
@@ -32,7 +32,7 @@ export function headlineHtml(result: Result): Html {
 ${around}${paragraphs([result.title], 'title')}`;
 }
 
-/** A row per comparison, on one scale; the band shows the ratios that are the same. */
+/** Draws a row per comparison. All bars have one scale; the band shows the ratios that count as the same. */
 function effectsHtml(
   shown: readonly Comparison[],
   result: Result,
@@ -57,7 +57,7 @@ function effectsHtml(
   return html`<div class="effects${shown.length > 1 ? ' several' : ''}">${rows}${judged.slice(0, 1).map((comparison) => html`<div class="effect"><div></div>${endsHtml(comparison, reach)}</div>`)}</div>`;
 }
 
-/** The colour. A config that differs from itself is doubtful. */
+/** Returns the verdict that gives the colour. A config that seems to differ from itself looks doubtful. */
 function kindOf(comparison: Comparison, result: Result): Verdict {
   const { verdict } = verdictCell(comparison, result);
   if (result.control !== true) return verdict;
@@ -104,7 +104,7 @@ const publishedOf = ({ metric, publishedRatio }: Comparison): readonly number[] 
 const gain = ({ metric }: Comparison, ratio: number): number =>
   metrics[metric].lessIsBetter ? -Math.log(ratio) : Math.log(ratio);
 
-/** Better goes right. The interval lies over the effect, the article's effect is a line. */
+/** Draws a bar; better effects go to the right. The interval lies over the effect, and a line marks the article's effect. */
 function barHtml(comparison: Comparison, { sameWithin }: Result, reach: number): Html {
   const place = (ratios: readonly number[]) => {
     const ends = ratios.map((ratio) => 50 + (50 * gain(comparison, ratio)) / reach);

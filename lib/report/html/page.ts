@@ -1,4 +1,4 @@
-// HTML as values: a template escapes its pieces unless they are HTML. A page loads nothing.
+// HTML as values: a template escapes its pieces unless they are HTML. A page is one file that loads nothing else.
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
@@ -49,7 +49,10 @@ export interface Figure {
   tables: readonly Table[];
 }
 
-/** '' without rows. `name` is for screen readers; `wraps` breaks long texts; `sorts` by a click. */
+/**
+ * Returns a table; nothing without rows. `name` is for screen readers, `wraps` breaks long texts, and `sorts` sorts the rows by a click
+ * on a title.
+ */
 export function tableHtml(
   { columns, rows }: Table,
   name = columns[0]?.title ?? '',
@@ -73,7 +76,7 @@ ${groups.map(({ length }) => html`<colgroup span="${length}"></colgroup>`)}<thea
 }
 
 function cellHtml(cell: Cell, align: Heading['align']): Html {
-  // Plots have the bars, and only a terminal aligns by spaces.
+  // The plots show the bars, and only the terminal needs spaces to align the parts of a cell.
   const text = cellText(cell)
     .replace(/[█-▏]+/, '')
     .trim()
@@ -129,7 +132,7 @@ async function bundle(): Promise<string> {
   return notice + (script?.text ?? '').replaceAll('<!--', '\\x3C!--');
 }
 
-/** `index` is its place in page()'s `figures`. */
+/** Returns a plot's place with its title, text and tables. `index` is its position in page()'s `figures`. */
 export function figureHtml({ title, text, tables }: Figure, index: number): Html {
   return html`<figure><figcaption><h3>${title}</h3><p>${text}</p></figcaption>
 <div class="plot" id="plot-${index}" role="img" aria-label="${title}. ${text} The same figures are in the table below."></div>

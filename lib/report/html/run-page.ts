@@ -30,7 +30,7 @@ import {
   partHtml,
 } from './page.ts';
 
-/** Returns the path. Throws the file system's error. */
+/** Writes report.html into the run's folder and returns its path. Throws the file system's error. */
 export async function writeHtmlReport(folder: string, result: Result): Promise<string> {
   const file = join(folder, 'report.html');
   const { text, mode } = await runPage(folder, result);
@@ -38,14 +38,17 @@ export async function writeHtmlReport(folder: string, result: Result): Promise<s
   return file;
 }
 
-/** The mode is 0600 if the page shows users' own configs, else undefined. */
+/** Returns the page of a run, and its file mode: 0600 if it shows users' own configs, else undefined. */
 export async function runPage(folder: string, result: Result) {
   const configs = readConfigs(folder, result);
   const text = await htmlReport(result, configs, folder);
   return { text, mode: hasOwnConfigs(result, configs) ? 0o600 : undefined };
 }
 
-/** @param folder undefined: the run's files are not there */
+/**
+ * Returns the whole page.
+ * @param folder of the run; undefined if its files are not there
+ */
 export async function htmlReport(
   result: Result,
   configs: readonly KeptConfig[],

@@ -1,4 +1,4 @@
-// Warnings below the table, each with a next step.
+// Warnings below the table, derived from the figures, each with a next step.
 import {
   lateReads,
   lateSends,
@@ -76,7 +76,7 @@ function warningsOf(
   return texts.filter((text) => text !== false);
 }
 
-/** Variants that were run without their baseline, and are compared with no other. */
+/** Warns of variants that were run without their baseline, and without another variant to be compared with. */
 function aloneWarnings(
   measured: readonly MeasuredVariant[],
   comparisons: readonly Comparison[],
@@ -145,7 +145,10 @@ interface VariantWarning {
   text: string;
 }
 
-/** Each text once, after its names. @param all how many variants there are */
+/**
+ * Returns each text once, after the names of its variants.
+ * @param all the number of all variants
+ */
 function merged(warnings: readonly VariantWarning[], all: number): string[] {
   return [...groupedBy(warnings, ({ text }) => text)].map(([text, same]) => {
     const names = new Set(allNames(same));
@@ -193,7 +196,7 @@ function variantWarnings(variant: VariantResult): VariantWarning[] {
   return texts.flatMap((text) => (text === false ? [] : { name, text }));
 }
 
-/** Why no TLS session was resumed as asked; false if some were, or if unknown. */
+/** Says why no TLS session was resumed although the load asks for it; false if some were, or if unknown. */
 function whyNotResumed(variant: VariantResult): string | false {
   const resumed = perRequestOf(variant, 'resumed');
   if (!variant.load.tls?.resume || resumed.length === 0 || resumed.some((count) => count > 0))
@@ -248,7 +251,7 @@ function warmedWarning(variants: readonly VariantResult[]): string | false {
   return `${names} still got faster under load: ${took}${rose} (--warmup 0 measures ${isOne ? 'it' : 'them'} cold)`;
 }
 
-/** Usual length and gain of warm-ups; undefined if short and with little gain. */
+/** Returns the usual length and gain of the variant's warm-ups; undefined if they were short and gained little. */
 function warmUpOf({ name, rounds }: VariantResult) {
   const phases = phasesIn(rounds);
   const ends = phases.flatMap(({ continuous }) => continuous ?? []);
@@ -302,7 +305,7 @@ const tlsParts = [
   ['keyExchange', 'key exchange'],
 ] as const;
 
-/** What a result has of a run, by figuresOfRun. */
+/** Returns the variants, comparisons, noise floor and warnings of a result. Takes what figuresOfRun takes. */
 export function summarise(
   facts: RunFacts,
   measured: readonly MeasuredVariant[],

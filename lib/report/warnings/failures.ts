@@ -16,7 +16,7 @@ const causeNames: Readonly<Record<ErrorCause, string>> = {
   other: 'other',
 };
 
-/** "123 errors (100 timed out, 20 reset)", with an example of an unknown cause. */
+/** Returns "123 errors (100 timed out, 20 reset)", with an example if some have no known cause. */
 export function errorsTexts(phases: readonly Phase[]): string[] {
   const errors = total(phases, (phase) => phase.errors.total);
   if (errors === 0) return [];
@@ -33,10 +33,10 @@ export function errorsTexts(phases: readonly Phase[]): string[] {
 
 const mostStatuses = 4;
 
-/** "1,200 answers with 503" for the most frequent wrong statuses, in their order. */
+/** Returns "1,200 answers with 503" for each wrong status. Only the most frequent are named, in the order of their numbers. */
 export function answersTexts(phases: readonly Phase[]): string[] {
   const expected = phases[0]?.expected ?? '2xx 3xx';
-  // It is only known whether any were unexpected.
+  // If each request has a status of its own to expect, it is only known whether some answers were unexpected, not which statuses.
   if (expected === 'each' && total(phases, ({ unexpected }) => unexpected) === 0) return [];
   const wrong = answersByStatus(phases).filter(([status]) => !expected.includes(`${status[0]}xx`));
   wrong.sort(([, a], [, b]) => b - a);
@@ -54,7 +54,7 @@ export function hungText(phases: readonly Phase[]): string {
   return `${counts(hung, 'request')} ${hung === 1 ? 'was' : 'were'} never answered and had waited for more than 1 s, and twice p99.9, when the load ended`;
 }
 
-/** Null if any request succeeded, or none was made. */
+/** Says why none of a variant's requests succeeded; null if any did, or if no request was made. */
 export function whyNothing(variant: VariantResult): string | null {
   const phases = phasesIn(variant.rounds);
   if (phases.length === 0 || total(phases, succeeded) > 0) return null;

@@ -1,4 +1,4 @@
-// Warnings on others' use of the cores, and on servers that pause.
+// Warnings on other programs and virtual machines that used the cores of a run, and on servers that pause.
 import {
   limit,
   noiseOf,
@@ -26,15 +26,15 @@ interface VariantRound {
   name: string;
   round: number;
   noise: RoundNoise;
-  /** Below its limit it may have waited for the generator. */
+  /** The server was below its limit, so it may have waited for the generator. */
   hadTime: boolean;
   /** The load sets requests/s. */
   atRate: boolean;
 }
 
 /**
- * A side that was disturbed more has no verdict (oneSided): with all verdicts, only the generator's cores count, where others make
- * requests/s less and latency more.
+ * Warns of disturbances. A side that was disturbed more than another has no verdict (oneSided). So once all verdicts are there, only the
+ * generator's cores matter: other programs there lower requests/s and raise latency.
  */
 export function noiseWarnings(
   facts: RunFacts,
@@ -44,9 +44,10 @@ export function noiseWarnings(
   const cores = { server: facts.serverCores, generator: facts.generatorCores };
   const all = variantRounds(measured, cores);
   const unsettled = isSettled(measured, comparisons) ? [] : all;
-  // On shared cores the generator is among the others, whose time is missing on both sides.
+  // On shared cores the generator is one of the other programs beside the server, and what others use is missing to server and generator
+  // alike.
   const apart = (rounds: readonly VariantRound[]) => (facts.sharedCores ? [] : rounds);
-  /** "12 % of the server's cores in every round"; undefined if every round has less. */
+  /** Returns "12 % of the server's cores in every round"; undefined if all rounds are below `least`. */
   const highest = (
     rounds: readonly VariantRound[],
     side: 'server' | 'generator',
@@ -81,7 +82,7 @@ export function noiseWarnings(
       `others used up to ${besideGenerator}, when ${waiting} had time left: ${slower}latency is overstated: end what else runs on this machine and run again`,
     );
   }
-  // The backend is part of the measurement, even on the server's cores.
+  // The backend is part of the measurement, even if it shares the server's cores.
   const backend = highest(all, 'server', othersMatter, ({ noise }) => noise.upstreamShare ?? 0);
   if (backend !== undefined)
     warnings.push(
@@ -128,7 +129,7 @@ function isSettled(
   );
 }
 
-/** Others' share of the generator's cores while the server may have waited for it. */
+/** Returns the share of the generator's cores that other programs used while the server may have waited for the generator. */
 function keptWaiting({ noise, hadTime }: VariantRound): number {
   return hadTime ? noise.generatorOthersShare : 0;
 }
@@ -147,12 +148,12 @@ function othersText(share: string, rounds: readonly VariantRound[], facts: RunFa
 const numbersOf = (rounds: readonly VariantRound[]): number[] =>
   [...new Set(rounds.map(({ round }) => round))].sort((a, b) => a - b);
 
-/** A pause takes this much longer than most answers, as waiting requests are none. */
+/** A gap is a pause if it is this many times the median latency: requests that wait for a usual answer also leave gaps. */
 const pauseFactor = 10;
-/** Longer rounds make a pause matter less by the same factor. */
+/** How many times longer rounds are advised to be: one pause more or less changes a round less by this factor. */
 const longer = 10;
 
-/** Says which servers paused in most rounds, and the next step. */
+/** Says which servers paused in most rounds, with the next step; empty if none did. */
 export function pauseTexts(
   variants: readonly VariantResult[],
   comparisons: readonly Comparison[],

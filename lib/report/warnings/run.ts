@@ -29,7 +29,10 @@ export const warning = {
     `${variant}: under load the bodies had another length on average than when the server was started: part of what is seen is theirs`,
 } as const;
 
-/** A sentence per failed round, with the requests/s that differed most from rounds that count. @param attempts rounds begun */
+/**
+ * Returns a sentence on each failed round, with the requests/s that differed most from those of the rounds that count.
+ * @param attempts rounds begun
+ */
 export function droppedTexts(
   dropped: readonly DroppedRound[],
   variants: readonly VariantResult[],

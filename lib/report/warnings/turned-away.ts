@@ -8,15 +8,17 @@ import { type Limit, limitOf, type Overflows, rateOf } from '../../analysis/limi
 /** What servers answer with beyond a limit of requests or connections. */
 const limitStatuses = ['429', '503'];
 
-/** A line of nginx's config, as its adoption says it. */
+/** The line on a limit in nginx's config, as bakeoff prints it when it takes over the config. */
 const limitLine = /^(limit_(req|conn)\b.* at .*): may turn away/;
 
-/** lib/servers/own/other-servers.ts changes an Apache's command so, whatever its name. */
+/** The line on a change that lib/servers/own/other-servers.ts makes only to an Apache's command, whatever the program is called. */
 const apachesChange = /^PidFile → /;
 
 type Failing = Pick<VariantResult, 'server' | 'rounds'>;
 
-/** Why most requests failed, and what to do, after a count of them; '' if unknown. */
+/**
+ * Says why most of a variant's failed requests failed, and what to do. The text follows a count of failures; '' if the cause is unknown.
+ */
 export function failureCause({ server, rounds }: Failing): string {
   const phases = phasesIn(rounds);
   const failed = total(phases, (phase) => phase.requests - succeeded(phase));
@@ -59,7 +61,7 @@ function limitCause(
   return `${who} turned them away: take ${them} out of a copy of the config, or load ${less}`;
 }
 
-/** Requests per second that succeeded at most, in one digit; undefined below 2. */
+/** Returns 80 % of the requests/s that succeeded, rounded down to one digit; undefined below 2. */
 function rateWithin(phases: readonly Phase[]): number | undefined {
   const seconds = total(phases, (phase) => phase.seconds);
   const rate = (0.8 * total(phases, succeeded)) / seconds;
@@ -77,7 +79,7 @@ const times = ({ count }: Overflows): string => (count === 1 ? 'once' : `${whole
 const whose = ({ backlog }: Overflows): string =>
   backlog === undefined ? ", or another side's," : ` (for ${whole(backlog)})`;
 
-/** Says which accept queues overflowed, and the next step. */
+/** Says which accept queues overflowed, with the next step; empty if none did. */
 export function overflowTexts(all: readonly Overflows[]): string[] {
   const overflowed = all.filter(({ count }) => count > 0);
   if (overflowed.length === 0) return [];
@@ -98,7 +100,7 @@ const causes: Readonly<Record<Limit, string>> = {
     'neither side was at its limit (run again on a quieter machine, or with more connections)',
 };
 
-/** By Little's law, with the longest latency and a burst of ten times its rate. */
+/** Whether all connections may have been busy at once, by Little's law with the longest latency and a burst of ten times the rate. */
 function mayLackConnections({ load, rps, latencyMs }: VariantResult): boolean {
   if (rps === null || latencyMs === null) return false;
   const busy = (10 * rps.median * latencyMs.max) / 1000;

@@ -24,7 +24,7 @@ const grafanaFlags = {
   help: { group: 'help', help: 'this text' },
 } as const;
 
-/** Prints the newest run's address. Returns 0 after Ctrl-C. Throws UserError and Interrupted. */
+/** Starts Grafana and prints the address of the newest run. Returns 0 after Ctrl-C. Throws UserError and Interrupted. */
 export async function grafanaCommand(args: readonly string[]): Promise<number> {
   const {
     positionals: [word],
@@ -46,7 +46,7 @@ async function show(url: string | undefined, signal: AbortSignal): Promise<void>
   const machine = thisMachine();
   const program = await findGrafana(machine, signal);
   const processors = readProcessors();
-  // A run may begin meanwhile: the server's cores stay free, unless there is one core only.
+  // The server's cores stay free for a run that may begin meanwhile, unless there is only one core.
   const cpus = defaultCores(processors)?.generatorCpus ?? cpusOf(processors.cores);
   const store = await openStore({
     ...(url === undefined
@@ -98,7 +98,7 @@ async function announce({ origin, port, files }: RunningGrafana, store: Store): 
   console.log('Ctrl-C ends it.');
 }
 
-/** Restarts a local influxd that a run ended, until the signal. Throws UserError if Grafana ends. */
+/** Returns at the signal. Until then it restarts a local influxd that a run has ended. Throws UserError if Grafana ends. */
 async function watch(
   grafana: RunningGrafana,
   store: Store,
@@ -117,7 +117,7 @@ async function watch(
 
 type ShownRun = Awaited<ReturnType<typeof newestRun>>;
 
-/** Times are milliseconds since 1970; `endedMs` is null during the run. */
+/** Returns the newest run that has a table; null without one. Times are milliseconds since 1970; `endedMs` is null during the run. */
 async function newestRun(store: Store) {
   const tables = await store.query(
     `SHOW TAG VALUES FROM "${benchComparison.measurement}" WITH KEY = "run"`,

@@ -1,5 +1,5 @@
-// A Grafana on loopback. Its folder has grafana.ini and provisioning/ (written at each start), lock, and data/ with the admin's password,
-// which Grafana reads only when it makes its data.
+// Runs a Grafana on loopback. Its folder has grafana.ini and provisioning/ (written at each start), lock, and data/ with the admin's
+// password, which Grafana reads only when it makes its data.
 import { randomBytes } from 'node:crypto';
 import { closeSync, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { realpath } from 'node:fs/promises';
@@ -29,7 +29,7 @@ interface GrafanaProgram {
   command: string;
   home: string;
   image?: string;
-  /** Plugins that it ships with, from version 13 InfluxDB's too, if not in its home. */
+  /** The folder of the plugins that it ships with, if that is not in its home. From version 13 on they include InfluxDB's. */
   plugins?: string;
 }
 
@@ -101,7 +101,10 @@ interface GrafanaOptions {
   env: NodeJS.ProcessEnv;
 }
 
-/** Returns once it answers, with the lowest priority on `cpus`. @throws UserError if it does not start; the signal's reason */
+/**
+ * Returns once Grafana answers. From then on it has the lowest priority on its cores `cpus`.
+ * @throws UserError if it does not start; the signal's reason
+ */
 export async function startGrafana({
   signal,
   ...options
@@ -203,7 +206,10 @@ function commandOf(
   return { command, args: ['run', '--rm', '--init', ...options, image, ...server] };
 }
 
-/** Leaves the cores to a run. Earlier, its start would take minutes during a load. */
+/**
+ * Gives Grafana the lowest priority, so that a run gets the cores. Not done before it answers, because its start would take minutes
+ * during a load.
+ */
 async function comeLast(pid: number): Promise<void> {
   await Promise.allSettled([
     // All threads of its process group, which is its own.
@@ -235,7 +241,7 @@ async function freePort(): Promise<number> {
 
 const dashboardsFolder = join(projectRoot, 'dashboards');
 
-/** They contain InfluxDB's password: only their owner may read them. Throws the file system's error. */
+/** Writes Grafana's files. Only their owner may read them, because they contain InfluxDB's password. Throws the file system's error. */
 export function writeGrafanaFiles(folder: string, port: number, influx: Influx) {
   const at = (name: string) => join(folder, name);
   makePrivateFolder(folder);
@@ -272,7 +278,7 @@ function writePrivate(file: string, text: string): void {
   writeFileSync(file, text, { mode: 0o600 });
 }
 
-/** dashboards/provisioning's data source with this InfluxDB. */
+/** Returns the data source of dashboards/provisioning with this InfluxDB's address, user and password. */
 function withInflux(
   file: { datasources: [{ jsonData: object }] },
   { url, credentials }: Influx,

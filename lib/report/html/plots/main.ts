@@ -1,4 +1,4 @@
-// Draws the plots at the width that they find, in the style sheet's colours.
+// Draws the plots at the width that the page has. Colours come from the style sheet, so that they follow the colour scheme.
 import {
   axisX,
   axisY,
@@ -193,7 +193,7 @@ for (const [index, data] of all.entries()) {
   new ResizeObserver(redraw).observe(place);
 }
 
-/** A cell's first figure; of "+41 %" or "3 times" the ratio. */
+/** Returns the figure at the beginning of a cell; for an effect ("+41 %", "3 times") its ratio. */
 function figureIn(text: string): number {
   const [, sign = '', digits, unit] = /^([+−]?)([\d.,]+)(\s%)?/.exec(text) ?? [];
   if (digits === undefined) return -Infinity;
@@ -201,7 +201,7 @@ function figureIn(text: string): number {
   return sign !== '' && unit !== undefined ? 1 + figure / 100 : figure;
 }
 
-// A click on a title sorts names from a to z, figures from the largest; another reverses.
+// A click on a title sorts the rows: names from a to z, the largest figures first. Another click reverses the order.
 for (const table of document.querySelectorAll<HTMLTableElement>('table.sorts'))
   for (const [place, title] of [...table.querySelectorAll('thead tr:last-child th')].entries()) {
     const button = document.createElement('button');
