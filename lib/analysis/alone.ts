@@ -38,7 +38,7 @@ export interface Check {
   /** They surely differ. */
   differs: boolean;
   pause?: Pause;
-  /** What the first loads gave, if these are the second. */
+  /** What the first loads gave, if this check is by the second ones. */
   aloneAtFirst?: number;
 }
 

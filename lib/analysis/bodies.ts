@@ -1,20 +1,20 @@
-// Whether bodies under load are those of the pages before it.
+// Whether the bodies under load are those of the pages that were checked before it.
 import type { PageFigures } from '../result/load-result.ts';
 import type { Phase, Round, VariantResult } from '../result/result.ts';
 import { isFailing, phasesIn, responsesOf, tolerableFailures } from './phases.ts';
 import { mean, total } from './statistics.ts';
 
-/** Further off a side serves another page. */
+/** If bodies differ from the page that was checked by more than this share, the side serves another page. */
 const tolerableBodies = 0.05;
-/** Sides that go off alike, as with a page that grows, may go so far. */
+/** If both sides differ alike from the pages that were checked, as with a page that grows, their bodies may be off by this factor. */
 const mostAlike = 2;
 
 type Side = Pick<VariantResult, 'rounds'>;
 
-/** undefined: all that a side serves. */
+/** A page of a mix by its name; undefined stands for all that a side serves. */
 type PageName = string | undefined;
 
-/** Where bodies differ from the pages before. */
+/** The ratios of a round's bodies to the pages that were checked, where they differ. */
 function ratiosIn({ phases: [first] }: Round): Map<PageName, number> {
   const ratios = new Map<PageName, number>();
   if (first === undefined) return ratios;
@@ -23,7 +23,7 @@ function ratiosIn({ phases: [first] }: Round): Map<PageName, number> {
   return ratios;
 }
 
-/** Means over the rounds: a page of random length is checked anew in each. */
+/** As ratiosIn, as means over the rounds: a page of random length is checked anew in each. */
 function meanRatios({ rounds }: Side): Map<PageName, number> {
   const ofRounds = rounds.map(ratiosIn);
   const pages = new Set(ofRounds.flatMap((ratios) => [...ratios.keys()]));
@@ -37,7 +37,7 @@ export function distanceOf(ratio: number): number {
   return Math.max(ratio, 1 / ratio);
 }
 
-/** Mean length per that of the page before; of a mix, of the page that is furthest off. */
+/** The mean length of a side's bodies as a multiple of the page that was checked; of a mix, of the page that is furthest off. */
 export function bodyRatioOf(side: Side): { bodyRatio: number; page?: string } {
   let furthest: ReturnType<typeof bodyRatioOf> = { bodyRatio: 1 };
   for (const [page, bodyRatio] of meanRatios(side)) {
@@ -47,7 +47,7 @@ export function bodyRatioOf(side: Side): { bodyRatio: number; page?: string } {
   return furthest;
 }
 
-/** Responses with the expected status. */
+/** Responses with the expected status, and the bytes of their bodies. */
 export interface ExpectedBodies {
   answered: number;
   bytes: number;
@@ -56,16 +56,17 @@ export interface ExpectedBodies {
 export function expectedBodies(phase: Phase): ExpectedBodies {
   const { responses, expected = '2xx', bytes, bodyBytes } = phase;
   if (expected === 'each') return { answered: responsesOf(phase), bytes: bytes.body };
-  // Older results have no classes.
+  // Older results do not tell the classes apart.
   return { answered: responses[expected], bytes: bodyBytes?.[expected] ?? bytes.body };
 }
 
+/** As expectedBodies, of a page of a mix. */
 export function expectedOfPage(page: PageFigures): ExpectedBodies {
   const { responses, unexpected, bodyBytes, unexpectedBodyBytes } = page;
   return { answered: responses - unexpected, bytes: bodyBytes - unexpectedBodyBytes };
 }
 
-/** In bytes; NaN without responses. */
+/** Mean length of a page's bodies under load, in bytes; NaN without responses. */
 function meanBodyBytes({ rounds }: Side, page: PageName): number {
   const bodies = phasesIn(rounds).flatMap((phase) => {
     if (page === undefined) return [expectedBodies(phase)];
@@ -78,7 +79,10 @@ function isFar(ratio: number): boolean {
   return distanceOf(ratio) > 1 + tolerableBodies;
 }
 
-/** The side whose bodies are not those of the page before; undefined if both go off alike: in a mix, on each page. */
+/**
+ * The side of a comparison whose bodies under load are not those of the page that was checked; undefined if no side's bodies differ, or
+ * both sides' bodies differ alike. In a mix they must be alike on each page on which one of them differs.
+ */
 export function sideWithOtherBodies<Compared extends Side>(
   sides: readonly Compared[],
 ): Compared | undefined {
@@ -95,10 +99,10 @@ export function sideWithOtherBodies<Compared extends Side>(
   return sides.find((side) => isFar(bodyRatioOf(side).bodyRatio));
 }
 
-/** The engine's, as multiples of the page's. */
+/** The engine's bounds for far lengths, as multiples of the page's length. */
 const nearRatios = { least: 0.5, most: 1.5 };
 
-/** Far from the first one in length, or in rounds whose bodies are far from the page before. */
+/** Share of a side's bodies that are far from the first one in length, or in rounds whose bodies are far from the page that was checked. */
 export function shareOfOtherBodies({ rounds }: Side): number {
   const far = total(rounds, ({ phases }) => {
     const ratio = phases[0]?.bodyRatio ?? 1;
@@ -108,7 +112,7 @@ export function shareOfOtherBodies({ rounds }: Side): number {
   return far / Math.max(1, total(phasesIn(rounds), responsesOf));
 }
 
-/** The side with pages of several lengths, unless the other has them as often. */
+/** The side that answers with pages of several lengths more often than the other; undefined if neither does. */
 export function sideWithSeveralBodies<Compared extends Side>(
   sides: readonly Compared[],
 ): Compared | undefined {
@@ -118,7 +122,7 @@ export function sideWithSeveralBodies<Compared extends Side>(
   return sides[shares.indexOf(most)];
 }
 
-/** The side whose answers say nothing about its speed: too many failed, or bodies are not the page's. */
+/** The side of a comparison whose answers say nothing about its speed: too many failed, or their bodies are not the page's. */
 export function sideWithWrongAnswers<
   Compared extends Pick<VariantResult, 'rounds' | 'successRatio'>,
 >(sides: readonly Compared[]): Compared | undefined {

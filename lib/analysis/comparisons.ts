@@ -1,4 +1,4 @@
-// Finds variants, comparisons and the curve by streams in a result.
+// Finds variants and comparisons of a result, and its curve of requests/s by streams.
 import type { Comparison, Result, VariantResult } from '../result/result.ts';
 import { isHttp2 } from '../scenario/load.ts';
 
@@ -9,7 +9,7 @@ export function variantOf(
   return variants.find((variant) => variant.name === name);
 }
 
-/** The row's comparison, or that with the given baseline. */
+/** The comparison of a variant's row, or with the given baseline. */
 export function comparisonOf(
   { comparisons }: Pick<Result, 'comparisons'>,
   name: string,
@@ -21,6 +21,7 @@ export function comparisonOf(
   );
 }
 
+/** The comparisons whose variant was run. */
 export function measuredComparisons<Compared extends Pick<Comparison, 'variant'>>(
   result: Pick<Result, 'variants'> & { comparisons: readonly Compared[] },
 ): Compared[] {
@@ -35,7 +36,7 @@ export function judgedOf<Judged extends Pick<Comparison, 'verdict'>>(
   return all.filter(({ verdict }) => verdict !== 'none');
 }
 
-/** The baseline first. */
+/** The variants of a comparison: the baseline first. */
 export function sidesOf(
   { variant, baseline }: Pick<Comparison, 'variant' | 'baseline'>,
   result: Pick<Result, 'variants'>,
@@ -43,12 +44,12 @@ export function sidesOf(
   return [baseline, variant].flatMap((name) => variantOf(result, name) ?? []);
 }
 
-/** 0: nothing could be compared. */
+/** A ratio of 0 means that nothing could be compared. */
 export function hasRatio({ ratio }: Pick<Comparison, 'ratio'>): boolean {
   return ratio > 0;
 }
 
-/** `apart`: an outlier. */
+/** The ratio of each round. `apart`: it is an outlier. */
 export function roundRatiosOf({ variant, roundRatios, outliers }: Comparison, result: Result) {
   return roundRatios.map((ratio, index) => {
     const round = variantOf(result, variant)?.rounds[index]?.round ?? index + 1;
@@ -65,7 +66,7 @@ export function comparable<Compared>(
 
 const fewestPoints = 3;
 
-/** With the ratio to HTTP/1.1's, and the comparison. */
+/** A variant, its requests/s, the ratio to HTTP/1.1's, and the comparison with it. */
 export interface Point {
   variant: VariantResult;
   rps: number;
@@ -79,7 +80,7 @@ export function streamsOf({ load }: VariantResult): number {
   return load.streams ?? 1;
 }
 
-/** HTTP/1.1, and HTTP/2 by streams, most first; undefined without one of them, or without answers over HTTP/1.1. */
+/** HTTP/1.1, and HTTP/2 with several numbers of streams, most first; undefined if there is none, or nothing was answered over HTTP/1.1. */
 export function streamSweep(result: Result) {
   const measured = result.variants.flatMap((variant) =>
     variant.rps === null ? [] : [{ variant, rps: variant.rps.median }],

@@ -1,4 +1,4 @@
-// Turns against continuous load, which warm-ups end with. The method: docs/verdicts.md.
+// Compares load in turns with continuous load: the end of each warm-up. The method: docs/verdicts.md.
 import type { Phase, Round, VariantResult } from '../result/result.ts';
 import { isFailing, serverCpuSecondsPerResponse, successRatioOf } from './phases.ts';
 import {
@@ -9,28 +9,31 @@ import {
   type RatioInterval,
 } from './statistics.ts';
 
-/** A server whose CPU time per response falls below this share was not warm. Noise is a tenth at most. */
+/**
+ * A server was not warm if its CPU time per response falls below this share of its value at the warm-up's end. Noise is a tenth at most.
+ */
 const coldBelow = 0.75;
 
-/** CPU times of fewer are mostly chance. */
+/** With fewer responses at the end of a warm-up, the CPU time of each is mostly chance. */
 const fewestResponses = 30;
 
-/** A rate limit that recovers in others' turns makes a ramp's requests/s so many times the window's. */
+/** A rate limit has recovered during the turns of others if the ramp of a turn has this multiple of the requests/s of its window. */
 const recoveredFrom = 2;
 
-/** Most of a ramp was answered from what a rate limit had left over, in bursts, which cost less each. */
+/** Whether most of a turn's ramp was answered from what a rate limit had left over. Such responses come in bursts, which cost less each. */
 function hasRecovered({ turns, requests, rps }: Phase): boolean {
   if (turns === null) return false;
   const rampSeconds = (turns.count * turns.rampMs) / 1000;
   return turns.responses - requests > recoveredFrom * rps * rampSeconds;
 }
 
-/** The engine watches a queue then. */
+/** Whether the engine watched a queue, as it does at a rate. */
 const isAtRate = ({ queueGrowth }: Phase): boolean => (queueGrowth ?? null) !== null;
 
 /**
- * CPU time per response in microseconds at a warm-up's end and after it, if it fell so much that the server was cold. undefined, too, if
- * unknown, with failed requests, with few responses of uneven cost, and where a rate limit had recovered.
+ * CPU time per response in microseconds at the end of a warm-up and after it, if it fell so much that the server was still cold; else
+ * undefined. Also undefined if it is unknown, if requests fail (they have costs of their own), if few responses have an uneven cost, and if
+ * a rate limit had recovered.
  */
 export function coldCosts(phases: readonly Phase[]): { before: number; after: number } | undefined {
   const [first] = phases;
@@ -42,16 +45,19 @@ export function coldCosts(phases: readonly Phase[]): { before: number; after: nu
   return before > 0 && after < coldBelow * before ? { before, after } : undefined;
 }
 
-/** Less may be the methods': caches, warmth. */
+/** A smaller difference between turns and continuous load may come from the methods: from caches, and from how warm a server is. */
 const leastDifference = Math.log(1.03);
-/** A side's own difference has no interval, and the machine's noise in it. */
+/**
+ * As leastDifference, for the requests/s of a side itself. They have no interval, and the machine's noise between warm-up and turns is in
+ * them.
+ */
 const sideMatters = Math.log(1.1);
-/** Chance that turns seem to disagree, at any look, were there no tolerance. */
+/** The chance of a false alarm, over all looks, if no difference were tolerated. */
 const falseAlarms = 0.02;
 
 type Rounds = readonly Pick<Round, 'phases'>[];
 
-/** By round; undefined without turns, at a rate, and without a warm-up. */
+/** Requests/s of continuous load and in turns, by round; undefined without turns, at a rate, and without a warm-up. */
 function bothOf(rounds: Rounds): [continuous: number[], inTurns: number[]] | undefined {
   const pairs = rounds.flatMap(({ phases: [first] }) => {
     if (first === undefined || isAtRate(first) || (first.turns?.count ?? 1) === 1) return [];
@@ -63,16 +69,20 @@ function bothOf(rounds: Rounds): [continuous: number[], inTurns: number[]] | und
   return [pairs.map(({ continuousRps }) => continuousRps), pairs.map(({ rps }) => rps)];
 }
 
-/** Turns per continuous load, with a 95 % interval; undefined if a round has no such pair. */
+/**
+ * Requests/s in turns as a multiple of those of continuous load, with a 95 % interval; undefined if there is no such pair in each round.
+ */
 export function againstContinuous(rounds: Rounds): RatioInterval | undefined {
   const both = bothOf(rounds);
   return both && ratioInterval(...both);
 }
 
 /**
- * The variant whose turns surely differ from continuous load, and how: by itself, or more than the first side, which verdicts are about.
- * What the interval of the ratio in turns holds is tolerated.
- * @param sides of a group, with at least two rounds @param share of the chance of a false alarm that this look has
+ * The variant whose requests/s in turns surely differ from those of continuous load, and how; undefined if none does. Each side is tested,
+ * and how much more each other side differs than the first one, because a verdict is about that. Differences within the interval of the
+ * ratio in turns are tolerated.
+ * @param sides of a group, with at least two rounds
+ * @param share of the chance of a false alarm that this look has, 0 to 1
  */
 export function turnsDisagree(
   sides: readonly Pick<VariantResult, 'name' | 'rounds'>[],

@@ -1,7 +1,7 @@
-// Curves of latency by rate.
+// Latency by rate: the points of curves.
 import { median } from './statistics.ts';
 
-/** In requests/s and milliseconds. `kept`: within the limit of its step. */
+/** In requests/s and milliseconds. `kept`: the step of a load in steps kept its limit. */
 export interface CurvePoint {
   rate: number;
   p50: number;
@@ -18,7 +18,10 @@ export type CurveRow = ReturnType<typeof curveRows>[number];
 
 const mostRows = 12;
 
-/** Medians in ranges of rates, ascending: each rate if few, else equal widths in ln. `rate`: geometric mean of the range's ends. */
+/**
+ * The medians of the points in each range of rates, by name, in ascending rates: each rate of a sweep or of few steps, else ranges
+ * of equal width in ln. `rate` is the geometric mean of a range's ends.
+ */
 export function curveRows(curves: readonly Curve[]) {
   const all = curves.flatMap(({ points }) => points);
   const rates = [...new Set(all.map(({ rate }) => rate))].sort((a, b) => a - b);

@@ -30,7 +30,7 @@ import {
 
 export type AskedComparisons = Pick<Scenario, 'alsoCompare' | 'control'>;
 
-/** `variants` in the given order; comparisons of rows come first. */
+/** `variants` are in the given order; the rows' comparisons come before further ones. */
 export function figuresOfRun(
   facts: RunFacts,
   measured: readonly MeasuredVariant[],

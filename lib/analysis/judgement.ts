@@ -7,39 +7,44 @@ import { mean, meanInterval } from './statistics.ts';
 export type Obstacle =
   | { kind: 'publishedOnly' | 'oneRate' | 'otherFiles' | 'sameSetup' }
   | { kind: 'noFigures'; metric: Metric }
-  /** `by`: a side, or '' for another program. */
+  /** `by`: another side, or '' for another program. */
   | { kind: 'alsoLoaded'; name: string; by: string }
   | { kind: 'otherCpus'; name: string; cpus: number[] }
   | { kind: 'failing'; name: string; successRatio: number }
+  /** As bodyRatioOf. */
   | { kind: 'otherBodies'; name: string; bodyRatio: number; page?: string }
+  /** As shareOfOtherBodies. */
   | { kind: 'severalBodies'; name: string; share: number }
   | { kind: 'belowRate' | 'generatorLimit'; name: string }
+  /** Share of its turns, 0 to 1. */
   | { kind: 'stalled'; name: string; share: number }
   | { kind: 'oneSided'; disturbance: OneSided }
   | { kind: 'needsCores' | 'needsRounds'; needed: number };
 
-/** Requests/s and CPU per request disagree: the server used less of its cores with one variant. */
+/** Why requests/s and CPU per request disagree: with one variant the server used less of its cores than with another. */
 export interface Disagreement {
   less: string;
   more: string;
-  /** Part of the CPU time with `more`. */
+  /** How much less CPU time `less` used, as a share (0 to 1) of that of `more`. */
   share: number;
-  /** Others or the host took the rest. */
+  /** Other programs or the host took the rest. */
   isTaken: boolean;
 }
 
 export interface Judgement extends Omit<Comparison, 'why' | 'disagreement'> {
-  /** null: the interval's verdict. */
+  /** null: the verdict is that of the interval. */
   why: Obstacle | null;
+  /** null: they agree, or are not known. */
   disagreement: Disagreement | null;
 }
 
-/** Less is noise: a server at its limit uses 90 to 100 %. */
+/** A smaller difference is noise: at its limit a server uses 90 to 100 % of its cores. */
 const leastDisagreement = Math.log(1.05);
 
 /**
- * null if both say better, or both worse. @param rps ln(variant / baseline) per round @param cpu the same of CPU per request; their sum is
- * CPU use
+ * Why requests/s and CPU per request disagree; null if they agree: both say better, or both worse, however much each.
+ * @param rps ln(variant / baseline) per round
+ * @param cpu the same of CPU per request. The sum of both is CPU use.
  */
 export function disagreementOf(
   {
@@ -60,7 +65,7 @@ export function disagreementOf(
   );
   if (Math.abs(middle) <= Math.max(half, leastDisagreement)) return null;
   const [less, more] = middle < 0 ? [variant, baseline] : [baseline, variant];
-  // Shares are of the time left: if they differ less, the rest was taken.
+  // A server's share is of the time that others left it. If the shares differ less than the CPU use does, others took the rest.
   const idle = Math.log((more.serverShare as number) / (less.serverShare as number));
   return {
     less: less.name,

@@ -1,4 +1,4 @@
-// Distributions of latency.
+// Distributions of latency: merged, their percentiles and buckets.
 import type {
   Distribution,
   HistogramBar,
@@ -11,6 +11,7 @@ import { latencyMetrics } from '../scenario/latency-metrics.ts';
 import type { Published } from '../scenario/published.ts';
 import { extent, mean, total } from './statistics.ts';
 
+/** The percentiles as quantiles, 0 to 1. */
 export const percentiles = {
   p50: 0.5,
   p75: 0.75,
@@ -21,12 +22,13 @@ export const percentiles = {
 } as const;
 export const percentileNames = Object.keys(percentiles) as (keyof typeof percentiles)[];
 
-/** Percentiles are within 0.1 %, `withinSd` comes from the histogram, the rest is exact. */
+/** All parts together. Percentiles are within 0.1 %, `withinSd` comes from the histogram, the rest is exact. */
 export function mergedLatency(parts: readonly LatencyDistribution[]): LatencyFigures {
   const { histogram: _, ...figures } = mergedDistribution(parts);
   return figures;
 }
 
+/** Like mergedLatency, with the histogram. */
 export function mergedDistribution(parts: readonly LatencyDistribution[]): LatencyDistribution {
   const counted = parts.map((part) => ({ part, n: valuesIn(part) })).filter(({ n }) => n > 0);
   const [first] = counted;
@@ -54,7 +56,7 @@ export function mergedDistribution(parts: readonly LatencyDistribution[]): Laten
   };
 }
 
-/** `withinSd` is the parts' mean. @param counted parts of `n` values, at least one */
+/** All values together; `withinSd` is the mean of the parts'. @param counted parts of `n` values, at least one */
 export function pooledDistribution(
   counted: readonly { part: Distribution; n: number }[],
 ): Distribution {
@@ -62,6 +64,7 @@ export function pooledDistribution(
   const average = (of: (part: Distribution) => number) =>
     total(counted, (group) => group.n * of(group.part)) / n;
   const middle = average((part) => part.mean);
+  // Squares within the parts, and between them.
   const squares = total(
     counted,
     (group) => (group.n - 1) * group.part.sd ** 2 + group.n * (group.part.mean - middle) ** 2,
@@ -79,7 +82,7 @@ export function valuesIn({ histogram }: LatencyDistribution): number {
   return total(histogram, ([, count]) => count);
 }
 
-/** 0 without values. */
+/** Share of all values together; 0 without values. */
 export function shareAbove(parts: readonly LatencyDistribution[], ms: number): number {
   const above = total(
     parts.flatMap(({ histogram }) => histogram.filter(([atMostMs]) => atMostMs > ms)),
@@ -95,7 +98,7 @@ function mergedBars(histograms: readonly (readonly HistogramBar[])[]): Histogram
   return [...counts].sort(([a], [b]) => a - b);
 }
 
-/** HdrHistogram's rounded rank. @param quantile 0 to 1 */
+/** A quantile (0 to 1), with HdrHistogram's rounded rank. */
 function quantileOf(bars: readonly HistogramBar[], quantile: number): number {
   const rank = Math.max(1, Math.floor(quantile * total(bars, ([, count]) => count) + 0.5));
   let below = 0;
@@ -113,12 +116,12 @@ export function meanDistribution(parts: readonly Distribution[]): Distribution {
   };
 }
 
-/** A round needs 10 beyond the percentile. */
+/** Responses that a round needs for the percentile: 10 beyond it. */
 export const responsesNeeded = byName(latencyMetrics, (metric) =>
   Math.round(10 / (1 - percentiles[metric])),
 );
 
-/** Over all rounds; empty unless asked for. */
+/** Buckets of a load phase over all rounds. Empty unless the load asks for them. */
 export function measuredBuckets(phases: readonly Phase[]): BucketShare[] {
   return withShares(
     (phases[0]?.buckets ?? []).map(({ fromMs, toMs }, index) => ({
@@ -129,7 +132,7 @@ export function measuredBuckets(phases: readonly Phase[]): BucketShare[] {
   );
 }
 
-/** In milliseconds. */
+/** The article's buckets, in milliseconds. */
 export function publishedBuckets(published: Published | null | undefined): BucketShare[] {
   return withShares(
     (published?.buckets ?? []).map(({ fromSeconds, toSeconds, count }) => ({
@@ -145,13 +148,13 @@ function withShares(buckets: readonly Omit<BucketShare, 'share'>[]): BucketShare
   return buckets.map((bucket) => ({ ...bucket, share: all === 0 ? 0 : bucket.count / all }));
 }
 
-/** Equal up to rounding. */
+/** Equal up to the rounding of seconds to milliseconds. */
 export function sameBucket({ fromMs, toMs }: BucketShare, other: BucketShare): boolean {
   const isNear = (a: number, b: number) => a === b || Math.abs(a - b) < 1e-6;
   return isNear(fromMs, other.fromMs) && isNear(toMs ?? Infinity, other.toMs ?? Infinity);
 }
 
-/** Each once, ascending. */
+/** Each bucket once, in ascending order. */
 export function allBuckets(series: readonly (readonly BucketShare[])[]): BucketShare[] {
   const each = series
     .flat()
@@ -159,7 +162,7 @@ export function allBuckets(series: readonly (readonly BucketShare[])[]): BucketS
   return each.sort((a, b) => a.fromMs - b.fromMs || (a.toMs ?? Infinity) - (b.toMs ?? Infinity));
 }
 
-/** undefined without responses. @param quantile 0 to 1 */
+/** The bucket of a quantile (0 to 1); undefined without responses. */
 export function quantileBucket(
   buckets: readonly BucketShare[],
   quantile: number,

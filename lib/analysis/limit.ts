@@ -1,4 +1,4 @@
-// Limits, rates that were not reached, and use by others. k6 runs isBehind.
+// The limit of a load, whether it came to its rate, and other programs' use of the machine. k6 runs isBehind.
 import { byName } from '../present.ts';
 import type { LoadResult } from '../result/load-result.ts';
 import type { Noise, Phase, Round, VariantResult } from '../result/result.ts';
@@ -6,18 +6,18 @@ import { responsesNeeded, valuesIn } from './latency.ts';
 import { phasesIn, queueGrowthOf, responsesOf, roundRps, serverCpuSecondsOf } from './phases.ts';
 import { extent, mean, median, total } from './statistics.ts';
 
-/** Missing in requests/s: twice the tolerance of `same`. */
+/** The hypervisor's time is missing in requests/s: at this share it is twice the tolerance of `same`. */
 export const stealMatters = 0.02;
 
-/** On an idle machine interrupts and the kernel use a few percent. */
+/** On an idle machine interrupts and the kernel's own work use a few percent of the server's cores. */
 export const othersMatter = 0.05;
 
-/** `mhz`: lowest at a phase's end, highest at all. */
+/** Shares as in Noise. `mhz`: the lowest clock at the end of a phase, and the highest at all. */
 export interface RoundNoise extends Omit<Noise, 'serverMhz'> {
   mhz: { lowest: number; highest: number } | null;
 }
 
-/** null if a phase has none. */
+/** null if a phase has no noise figures. */
 export function noiseOf({ phases }: Round): RoundNoise | null {
   const seen = phases.flatMap(({ noise, seconds }) => (noise === null ? [] : { noise, seconds }));
   if (seen.length === 0 || seen.length < phases.length) return null;
@@ -52,9 +52,9 @@ function clocksOf(noises: readonly Noise[]): RoundNoise['mhz'] {
 
 /** Working servers do not pause so long. A dropped SYN is sent again after 1 s (RFC 6298, section 2). */
 const longPauseMs = 1250;
-/** Slow servers' may: multiple of the latency's p99, and of the typical first byte. */
+/** A slow server's pauses are long too. Its limit is this multiple of the latency's p99, and of the typical first byte. */
 const pauseFactor = 10;
-/** A window without any answer: multiple of the warm-up's typical latency. */
+/** Limit if a window has no answer at all, as a multiple of the typical latency in the warm-up. */
 const unansweredFactor = 2;
 
 type Paused = Pick<
@@ -70,8 +70,9 @@ type Paused = Pick<
 >;
 
 /**
- * The longest time without a response while requests were under way; null if working servers pause so long. Without any answer half of a
- * short window is too long, unless answers took longer in the warm-up. Lost packets are no pause: TCP waits 1 s and more.
+ * Returns the longest time without a response while requests were under way, in milliseconds; null if working servers pause so long.
+ * Without any answer, half of a short window is too long, unless answers took longer in the warm-up. Lost packets are no pause: TCP itself
+ * waits 1 s and more for them.
  */
 export function pauseMs(phase: Paused): number | null {
   const { longestGapMs, network } = phase;
@@ -84,7 +85,7 @@ function toleratedPauseMs(phase: Paused): number {
   const usualMs = continuous?.p50Ms ?? 0;
   if (isUnanswered(phase))
     return Math.max(Math.min(longPauseMs, (1000 * seconds) / 2), unansweredFactor * usualMs);
-  // All answers may be to earlier requests, without a latency in the window.
+  // All answers may be to requests from before the window, which have no latency in it.
   const slowMs = latencyMs.p99 || usualMs;
   return Math.max(longPauseMs, pauseFactor * slowMs, pauseFactor * firstByteMs.p50);
 }
@@ -100,7 +101,7 @@ export type Limit = 'server' | 'generator' | 'both' | 'neither';
 
 type Shares = Pick<VariantResult, 'serverShare' | 'generatorShare'>;
 
-/** null if unknown. */
+/** null if unknown, as for a variant that was not measured. */
 export function limitOf({ serverShare, generatorShare }: Shares): Limit | null {
   if (generatorShare === null) return null;
   const isServer = (serverShare ?? 0) >= limit;
@@ -121,7 +122,7 @@ interface SideCores {
 
 type Workers = Pick<VariantResult, 'server' | 'load'>;
 
-/** One per worker or thread at most. */
+/** Cores that each side can use: at most one per worker or thread. */
 export function usableCores({ server, load }: Workers, cores: SideCores): SideCores {
   return {
     server: Math.min(server?.workers ?? cores.server, cores.server),
@@ -129,7 +130,7 @@ export function usableCores({ server, load }: Workers, cores: SideCores): SideCo
   };
 }
 
-/** VariantResult's shares of a round; the server's is null if CPU time or cores are unknown. */
+/** VariantResult's shares of a round, each at most 1; the server's is null if its CPU time or its cores are unknown. */
 export function sharesOf(round: Round, variant: Workers, cores: SideCores) {
   const { phases } = round;
   const seconds = total(phases, (phase) => phase.seconds);
@@ -148,7 +149,7 @@ export function sharesOf(round: Round, variant: Workers, cores: SideCores) {
       cpuSeconds / (seconds * Math.min(usable[side], left)),
       (cpuSeconds + linkCpuSeconds) / (seconds * left),
     );
-    // Ticks may exceed the time left.
+    // CPU time is counted in ticks, so it may seem to exceed the time that was left.
     return left > 0 ? Math.min(1, share) : 1;
   };
   const cpuSeconds = serverCpuSecondsOf(phases);
@@ -163,8 +164,8 @@ export function sharesOf(round: Round, variant: Workers, cores: SideCores) {
 }
 
 /**
- * Share of its usable cores that a server waited for, at most what others used; Infinity if unknown. It may leave cores to programs of low
- * priority.
+ * The share of its usable cores for which a server waited; Infinity if unknown. At most this much of what others used was taken from the
+ * server: a server that waits for something else leaves its cores to programs of low priority.
  */
 function waitedIn(phases: readonly Phase[]): number {
   if (phases.some(({ waitedShare }) => waitedShare === undefined)) return Infinity;
@@ -172,13 +173,13 @@ function waitedIn(phases: readonly Phase[]): number {
   return total(phases, ({ waitedShare = 0, ...phase }) => waitedShare * phase.seconds) / seconds;
 }
 
-/** Late sends of so much of the latency warn. */
+/** Late sends of this share of the latency deserve a warning. */
 const lateMatters = 0.25;
 
-/** It changes no figure by more than 1 %. */
+/** A smaller shortfall changes no figure by more than 1 %. */
 const tolerableShortfall = 0.01;
 
-/** `growthPerSecond` as queueGrowthOf; null without a rate or rounds. */
+/** In requests/s, `growthPerSecond` as queueGrowthOf; null without a rate, and if the variant was not run. */
 export function rateOf({ load: { rate: asked }, rps, rounds }: VariantResult) {
   const phases = phasesIn(rounds);
   if (asked === undefined || rps === null || phases.length === 0) return null;
@@ -188,12 +189,16 @@ export function rateOf({ load: { rate: asked }, rps, rounds }: VariantResult) {
   return { asked, made, reached: !isBehind(phases, asked, made), growthPerSecond };
 }
 
-/** Latencies are then as long as the run. */
+/** Whether the variant's queue grows at its rate: its latencies are then as long as the run. */
 export function queueGrows(variant: VariantResult): boolean {
   return (rateOf(variant)?.growthPerSecond ?? 0) > 0;
 }
 
-/** Whether the queue grows, or `made` is over 1 % below `asked` as requests left late or not at all. @param phases at least one */
+/**
+ * Whether the server's queue grows, or `made` is more than 1 % below `asked` because requests left late or not at all: more than 1 % of
+ * those due did not leave, or the p99 of their lateness is above 1 % of the load's time.
+ * @param phases at least one
+ */
 export function isBehind(phases: readonly LoadResult[], asked: number, made: number): boolean {
   if (queueGrowthOf(phases) > 0) return true;
   const unsent = total(phases, (phase) => phase.unsent);
@@ -218,9 +223,10 @@ export function lateSends(variant: VariantResult) {
   return { lateMs: late.sendDelayMs.p99, latencyMs: late.latencyMs.p99 };
 }
 
+/** Late reads of this share of the latency explain it. */
 const lateReadsMatter = 0.5;
 
-/** In milliseconds; null unless they are half of the latency or more. */
+/** p99 of both, in milliseconds; null unless the engine's late reads make up half of the latency or more. */
 export function lateReads({ phases, rounds }: VariantResult) {
   const known = total(
     phasesIn(rounds).flatMap(({ readDelayMs }) => readDelayMs ?? []),
@@ -234,26 +240,26 @@ export function lateReads({ phases, rounds }: VariantResult) {
   return null;
 }
 
-/** A larger share prevents a verdict on latency. */
+/** A larger share prevents a verdict on latency at a rate. */
 export const mostStalled = 0.2;
 
-/** Over all rounds, 0 to 1. */
+/** Share of the turns of all rounds, 0 to 1, in which the generator stalled. */
 export function shareStalled({ rounds }: VariantResult): number {
   const phases = phasesIn(rounds);
   return mean(phases.flatMap(({ turns }) => turns?.stoodStill ?? [])) || 0;
 }
 
-/** They made requests fail or wait. Without a backlog they may be another server's. */
+/** Overflows of a server's accept queue, which made requests fail or wait. Without a backlog they may be another server's. */
 export interface Overflows {
   name: string;
   count: number;
   backlog: number | undefined;
 }
 
-/** The kernel sends again after this at the soonest (TCP_RTO_MIN). */
+/** The kernel sends nothing again sooner (TCP_RTO_MIN), so a connection without a place costs at least this. */
 const leastWaitMs = 200;
 
-/** Counts rounds whose requests failed, or took so long. */
+/** The overflows of a variant's rounds in which requests failed, or took so long. */
 export function overflowsOf({ name, rounds }: Pick<VariantResult, 'name' | 'rounds'>): Overflows {
   const felt = rounds.filter(({ phases }) => phases.some(isFelt));
   const queues = felt.flatMap(({ phases }) => phases[0]?.acceptQueue ?? []);
@@ -265,7 +271,7 @@ export function overflowsOf({ name, rounds }: Pick<VariantResult, 'name' | 'roun
 }
 
 function overflowsIn({ phases }: Round): number {
-  // A network counts within phases, as in the table; the server's own count is of the whole load.
+  // An emulated network counts within the window of each phase, as in the table; the server's own count is of the whole load.
   const [first] = phases;
   if (first === undefined || first.network === null) return first?.acceptQueue?.overflows ?? 0;
   return total(phases, ({ network }) => network?.listenOverflows ?? 0);

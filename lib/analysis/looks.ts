@@ -1,18 +1,19 @@
 // Looks at verdicts, as group-sequential tests. The method: docs/verdicts.md.
 import { alphaOf, total } from './statistics.ts';
 
-/** `alpha`: its chance of error with a single comparison. */
+/** A look after so many rounds. `alpha`: the chance of error that its intervals have in a run with a single comparison. */
 export interface Look {
   rounds: number;
   alpha: number;
 }
 
-// Shares with which equal variants differ at any look in 5 % of runs, by simulation (test/unit/looks.test.ts): tables such as Pocock's
-// (Biometrika 64, 1977) are for a known variance.
+// Shares of the looks for which equal variants differ at any look in 5 % of runs, if the logarithms of ratios are normal.
+// test/unit/looks.test.ts simulates them: tables of boundaries, such as Pocock's (Biometrika 64, 1977), are for a known variance.
 
 /**
- * Without flags. Early looks, for large effects, spend little of the error: the last interval is 3.5 % wider than without them. Equal
- * shares (2.09 %) would make it 24 % wider, and end earlier only where rounds differ little.
+ * The looks of a run without flags. A large effect needs no narrow interval, so the early looks spend little of the error, and
+ * the last interval is only 3.5 % wider than without them. Equal shares (2.09 %) would make it 24 % wider, and end earlier only
+ * where rounds differ little.
  */
 export const usualLooks: readonly Look[] = [
   { rounds: 4, alpha: 0.005 },
@@ -20,7 +21,10 @@ export const usualLooks: readonly Look[] = [
   { rounds: 10, alpha: 0.0438 },
 ];
 
-/** With --precision the error is spent in proportion to the rounds (Lan & DeMets, Biometrika 70, 1983). */
+/**
+ * The looks of a run with --precision. The run ends at the first look with a narrow interval, so the error is spent in proportion
+ * to the rounds (Lan & DeMets, Biometrika 70, 1983).
+ */
 export const preciseLooks: readonly Look[] = [
   { rounds: 5, alpha: 0.0032 },
   { rounds: 10, alpha: 0.0034 },
@@ -35,13 +39,14 @@ export const searchLooks: readonly Look[] = [
   { rounds: 6, alpha: 0.042 },
 ];
 
+/** The single look of a run with a fixed number of rounds. */
 export function onlyLook(rounds: number): readonly Look[] {
   return [{ rounds, alpha: alphaOf() }];
 }
 
 /**
- * α of each comparison at this look, or the next one. The more comparisons, the less errors of looks coincide: the shares are so much
- * smaller that all have 5 % in sum.
+ * α of each of the comparisons at the look after so many rounds, or at the next one. The more comparisons divide it, the less the
+ * errors of looks coincide: the shares of several are so much smaller that all looks of all comparisons have 5 % in sum.
  */
 export function alphaAt(looks: readonly Look[], rounds: number, comparisons: number): number {
   const nextLook = looks.find((look) => look.rounds >= rounds) ?? (looks.at(-1) as Look);
@@ -49,7 +54,7 @@ export function alphaAt(looks: readonly Look[], rounds: number, comparisons: num
   return nextLook.alpha * (alphaOf(comparisons) / total(looks, ({ alpha }) => alpha));
 }
 
-/** A look's part of the run's chance of error. */
+/** The share of a run's chance of error that the look after so many rounds has, 0 to 1. */
 export function shareAt(looks: readonly Look[], rounds: number): number {
   return alphaAt(looks, rounds, 1) / total(looks, ({ alpha }) => alpha);
 }

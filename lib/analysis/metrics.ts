@@ -1,5 +1,6 @@
-// The metrics of comparisons. A new one of servers is an object in lib/result/server-metrics.ts, a percentile a name in lib/scenario, another
-// one an object here, its words (lib/report/metric-words.ts) and its name in lib/result/result.ts.
+// The figures of the metrics of comparisons. A new one of servers is an object in lib/result/server-metrics.ts, a percentile of the latency
+// a name in lib/scenario/latency-metrics.ts. Another one is an object here, its words (lib/report/metric-words.ts), and its name in the
+// format of results (lib/result/result.ts).
 import { byName, present } from '../present.ts';
 import type { BesideRatio, Comparison, Metric, Result, Round } from '../result/result.ts';
 import { factsOf, serverMetricNames, type ServerMetric } from '../result/server-metrics.ts';
@@ -8,23 +9,25 @@ import { roundRps, serverCpuSecondsPerResponse } from './phases.ts';
 import { median, total } from './statistics.ts';
 import { latencyMetrics, type LatencyMetric } from '../scenario/latency-metrics.ts';
 
+/** What a pair's loads are like. */
 interface Loads {
-  /** Latencies are of pages with several files. */
+  /** A latency is of a page with several files. */
   ofPages: boolean;
+  /** They set requests/s. */
   atRate: boolean;
-  /** Both servers used all that they could. */
+  /** Both servers used all that they could of their cores. */
   atLimit: boolean;
 }
 
 interface MetricFacts {
   lessIsBetter: boolean;
-  /** NaN if unknown. */
+  /** A round's figure; NaN if it is unknown. */
   of: (round: Round) => number;
-  /** A round needs so many. */
+  /** Responses that a round needs for it. */
   responsesNeeded?: number;
-  /** The generator and other programs can change it. */
+  /** It is of the load's speed, which the generator and other programs can change. */
   isOfSpeed: boolean;
-  /** Its part on such loads; absent: only if asked for. */
+  /** Whether it decides on such loads, or has a verdict beside the metric that does. Absent: only if it is asked for. */
   decides?: (loads: Loads) => 'first' | 'beside' | undefined;
 }
 
@@ -55,7 +58,7 @@ function ofServer(metric: ServerMetric): MetricFacts {
   };
 }
 
-/** In the order of naming. */
+/** In the order in which they are named. */
 export const metrics: Readonly<Record<Metric, MetricFacts>> = {
   rps: {
     lessIsBetter: false,
@@ -81,7 +84,7 @@ export function isLatency(metric: string): metric is LatencyMetric {
   return latencyMetrics.some((name) => name === metric);
 }
 
-/** In the unit of `of`, NaN: unknown; null if a round has too few responses. */
+/** The figures of rounds, in the unit of `of`; null if a round has too few responses for it. NaN: unknown. */
 export function figuresPerRound(metric: Metric, rounds: readonly Round[]): number[] | null {
   const { of, responsesNeeded: needed = 0 } = metrics[metric];
   const isEnough = ({ phases }: Round) =>
@@ -89,7 +92,7 @@ export function figuresPerRound(metric: Metric, rounds: readonly Round[]): numbe
   return rounds.every(isEnough) ? rounds.map(of) : null;
 }
 
-/** null if unknown. */
+/** A comparison's ratio by another metric than requests/s; null if it is not known. */
 export function besideOf(
   { cpu, latency, ofServer = {} }: Pick<Comparison, 'cpu' | 'latency' | 'ofServer'>,
   metric: Metric,
@@ -99,12 +102,13 @@ export function besideOf(
   return isLatency(metric) ? latency[metric] : (ofServer[metric] ?? null);
 }
 
-/** undefined if unknown in a round. */
+/** The median of the rounds' figures; undefined if a round's is not known. */
 export function typicalOf(metric: Metric, rounds: readonly Round[]): number | undefined {
   const figures = figuresPerRound(metric, rounds) ?? [];
   return figures.length > 0 && figures.every(Number.isFinite) ? median(figures) : undefined;
 }
 
+/** As typicalOf, in the unit of the metric's column. */
 export function inColumn(metric: ServerMetric, rounds: readonly Round[]): number | undefined {
   const { perUnit, columnUnit } = factsOf(metric);
   const typical = typicalOf(metric, rounds);
@@ -112,6 +116,7 @@ export function inColumn(metric: ServerMetric, rounds: readonly Round[]): number
   return columnUnit === 'bytes' ? Math.round(perUnit * typical) : perUnit * typical;
 }
 
+/** The metrics of servers that a run was asked for. */
 export function askedOf({
   comparisons,
   alsoAsked = [],
@@ -120,7 +125,7 @@ export function askedOf({
   return serverMetricNames.filter((metric) => asked.has(metric));
 }
 
-/** The first decides, the others have a verdict beside it. */
+/** The metrics that judge a pair: the first decides, the others have a verdict beside it. */
 export function judgedBy(loads: Loads): readonly [Metric, ...Metric[]] {
   const having = (place: 'first' | 'beside') =>
     metricNames.filter((metric) => metrics[metric].decides?.(loads) === place);

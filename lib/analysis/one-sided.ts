@@ -1,4 +1,4 @@
-// Disturbances from outside of one side alone.
+// Disturbances from outside that one side of a comparison had and the other had not.
 import type { Metric, Phase, VariantResult } from '../result/result.ts';
 import { isLatency, metrics } from './metrics.ts';
 import { phasesIn, serverCpuSecondsPerResponse } from './phases.ts';
@@ -11,18 +11,21 @@ export interface OneSided {
   kind: 'stopped' | 'starved';
   name: string;
   other: string;
-  /** Parts of their time. */
+  /** The shares of their time, 0 to 1. */
   share: number;
   otherShare: number;
-  /** Why waits cost this side more: fewer requests under way, more CPU time each, or jobs of its own, then for fewer requests. */
+  /**
+   * Why waits cost this side more. depth: the other side has several times as many requests under way. cost: the other side's requests cost
+   * less CPU time. jobs: this side has jobs of its own, whose CPU time then falls on fewer requests.
+   */
   unlike: 'depth' | 'cost' | 'jobs' | null;
-  /** A ratio, at most, as a logarithm. */
+  /** By how much it may move a ratio, as a logarithm. */
   moves: number;
 }
 
 /**
- * Whether equal servers could have this ratio with the disturbance. Latency always could. A starving server takes fewer requests at a time,
- * which cost more each.
+ * Whether the disturbance alone could explain a ratio by this metric with this interval, so that the servers may be equal. Latency is
+ * always in doubt. A server that starves takes fewer requests at a time, which costs more CPU time for each.
  */
 export function isDoubtful(
   { kind, moves }: OneSided,
@@ -34,7 +37,7 @@ export function isDoubtful(
   return isMoved && Math.log(low) < moves && Math.log(high) > -moves;
 }
 
-/** undefined if none slowed one alone. */
+/** The disturbance from outside that slowed one of two variants; undefined if none did. */
 export function oneSided(baseline: Measured, variant: Measured): OneSided | undefined {
   const starved = [oneStarved(baseline, variant), oneStarved(variant, baseline)].sort(
     (a, b) => (b?.moves ?? 0) - (a?.moves ?? 0),
@@ -42,12 +45,12 @@ export function oneSided(baseline: Measured, variant: Measured): OneSided | unde
   return oneStopped(baseline, variant) ?? oneStopped(variant, baseline) ?? starved[0];
 }
 
-/** Twice the tolerance of `same`: no server is stopped by chance. */
+/** A server is never stopped by chance: this difference is twice the tolerance of `same`. */
 const stopsMatter = 0.02;
-/** A single one makes an outlier. */
+/** A single stop makes an outlier, which has separate rules. */
 const fewestStops = 2;
 
-/** @param more may have been stopped more */
+/** @param more the variant that may have been stopped more than the other */
 function oneStopped(more: Measured, less: Measured): OneSided | undefined {
   const [stopped, other] = [byRound(more, ofStops), byRound(less, ofStops)];
   const differences = differencesOf(stopped, other);
@@ -60,26 +63,29 @@ function oneStopped(more: Measured, less: Measured): OneSided | undefined {
     share: mean(stopped),
     otherShare: mean(other),
     unlike: null,
-    // A server stopped by turns may have any ratio.
+    // A server that is stopped by turns may have any ratio.
     moves: Infinity,
   };
 }
 
 /**
- * When waits are one-sided: the chance of saying so if they are not, and how much less of its time one side had. As a starving side takes
- * fewer requests at a time, a ratio is off by up to twice that. With far fewer requests under way, a side starves first.
+ * When waits count as one-sided: the chance of saying so if they are not, and how much less of its time one side had. A side that starves
+ * takes fewer requests at a time as well, so a ratio is off by up to twice the time lost. Sides with as many requests under way starve
+ * alike. If one has far fewer, it starves first, and even a small difference is a sign of that.
  */
 const matters = { alike: { chance: 0.05, share: 0.05 }, unlike: { chance: 0.3, share: 0.01 } };
+/** Sides are unlike if one has this many times the requests under way of the other. */
 const unlikeDepth = 4;
 /**
- * Equal waits of this share say nothing about unlike sides: one with fewer requests under way has none left while the generator waits. Two
- * thirds of the time made 1.62 of 1.09.
+ * Equal waits of this share say nothing about sides that are unlike. The one with fewer requests under way has none left while the
+ * generator waits, and the other still has some. In a test with waits of two thirds of the time, a true ratio of 1.09 was measured as 1.62.
  */
 const tooMuchIfUnlike = 0.05;
 
 /**
- * A server that needs a part of its core may lose nothing, and wait as long as one that needs all: nine tenths of the time made 0.14 of
- * 1.00. Two may be such if one takes so many times the CPU time for a response.
+ * A server that needs its whole core loses what others take of it. One that needs a part of it may lose nothing, and wait as long: in a
+ * test with waits of nine tenths of the time, a true ratio of 1.00 was measured as 0.14. Two sides may be such servers if one takes so many
+ * times the CPU time for a response.
  */
 const unlikeCost = 1.5;
 
@@ -88,12 +94,12 @@ const costOf = ({ rounds }: Measured): number => serverCpuSecondsPerResponse(pha
 const depthOf = ({ load: { connections = 1, streams = 1 } }: Measured): number =>
   connections * streams;
 
-/** A side that waited throughout counts as having had this share. */
+/** A side that waited all the time is taken to have had this share of it. */
 const leastLeft = 0.01;
-/** ln of the share of its time that a side had. */
+/** ln of the share of its time that a side had, since ratios are judged by their logarithms. */
 const leftOf = (waits: number): number => Math.log(Math.max(leastLeft, 1 - waits));
 
-/** @param more may have waited more for cores that others used */
+/** @param more the variant that may have waited more for cores that others used */
 function oneStarved(more: Measured, less: Measured): OneSided | undefined {
   const [waits, otherWaits] = [byRound(more, ofWaits), byRound(less, ofWaits)];
   const [held, otherHeld] = [byRound(more, ofServerWaits), byRound(less, ofServerWaits)];
@@ -132,10 +138,13 @@ function oneStarved(more: Measured, less: Measured): OneSided | undefined {
   };
 }
 
-/** Part j of the cores for jobs of its own, which go on in waits w: a request then costs (1 − w) · (1 − j) / (1 − w − j) times as much. */
+/**
+ * Jobs of a server's own may use this share of its cores, j. They take as long while its requests starve: if it waits for w of the time,
+ * each request costs (1 − w) · (1 − j) / (1 − w − j) times as much.
+ */
 const ownJobs = 0.2;
 
-/** How far equal waits may move CPU time per request through jobs of one side; undefined for short or unknown waits. */
+/** How far waits of both sides may move CPU time per request, if one of them has jobs of its own; undefined for short or unknown waits. */
 export function starvedAlike(baseline: Measured, variant: Measured): OneSided | undefined {
   const [waits, otherWaits] = [byRound(baseline, ofWaits), byRound(variant, ofWaits)];
   if (waits.length < minimumRounds || otherWaits.length < minimumRounds) return undefined;
@@ -158,14 +167,14 @@ type ShareOf = (phase: Phase) => number | undefined;
 
 const ofStops: ShareOf = ({ stoppedShare }) => stoppedShare;
 const ofOthers: ShareOf = ({ othersShare }) => othersShare;
-/** No more than others' use counts: a server's tasks wait for each other too. */
+/** Tasks of one server wait for each other too, so at most others' use counts. */
 const ofServerWaits: ShareOf = ({ waitedShare = NaN, othersShare = NaN }) =>
   Math.min(1, waitedShare, othersShare);
-/** The generator's wait leaves the server idle. */
+/** Includes the generator's wait, which leaves the server idle. */
 const ofWaits: ShareOf = (phase) =>
   Math.min(1, (ofServerWaits(phase) ?? NaN) + (phase.generatorWaitedShare ?? 0));
 
-/** By round; empty if one is unknown. */
+/** A share in each round; empty if it is unknown in one. */
 function byRound({ rounds }: Measured, shareOf: ShareOf): number[] {
   const shares = rounds.flatMap(({ phases }) => {
     const seconds = total(phases, (phase) => phase.seconds);
@@ -175,7 +184,7 @@ function byRound({ rounds }: Measured, shareOf: ShareOf): number[] {
   return shares.length === rounds.length ? shares : [];
 }
 
-/** Empty if unknown. */
+/** Empty if one side is unknown. */
 function differencesOf(more: readonly number[], less: readonly number[]): number[] {
   if (more.length !== less.length) return [];
   return more.map((share, round) => share - (less[round] as number));

@@ -6,11 +6,11 @@ import { measuredComparisons, variantOf } from './comparisons.ts';
 import { byName } from '../present.ts';
 import { alphaOf, median, ratioInterval, total } from './statistics.ts';
 
-/** With fewer in a round, times alone are too random. */
+/** With fewer responses per round, a page's time alone is too random. */
 const fewestAlone = 5;
-/** A page feels the answer before it: share of its time. */
+/** A page feels the answer before it, by up to 3 % of its time. */
 const carriedOver = 0.03;
-/** Each page widens all intervals. */
+/** Number of the largest pages to compare. Every further page widens all intervals. */
 const mostCompared = 10;
 
 export type PageSum = ReturnType<typeof pagesOf>[number];
@@ -19,6 +19,7 @@ type Rounds = Pick<Result, 'variants'>;
 type Compared = Pick<Comparison, 'variant' | 'baseline'>;
 type PageEffect = NonNullable<Comparison['pages']>[number];
 
+/** A variant's pages by name, in each round. */
 function pagesIn(result: Rounds, name: string): ReadonlyMap<string, PageFigures>[] {
   const { rounds = [] } = variantOf(result, name) ?? {};
   return rounds.map(({ phases: [first] }) => {
@@ -27,7 +28,10 @@ function pagesIn(result: Rounds, name: string): ReadonlyMap<string, PageFigures>
   });
 }
 
-/** The greatest weight first: sums over all rounds, medians of latencies, share of the side's responses; empty for a single page. */
+/**
+ * A side's pages by their weight, the greatest first, with sums over all rounds, medians of latencies, and the share of the side's
+ * responses (0 to 1); empty for a single page.
+ */
 export function pagesOf(result: Rounds, name: string) {
   const rounds = pagesIn(result, name);
   const sums = [...(rounds[0]?.keys() ?? [])].map((page) => {
@@ -51,7 +55,7 @@ function verdictOn([low, high]: PageEffect['ci95']): PageEffect['verdict'] {
   return low >= 1 / most && high <= most ? 'same' : 'inconclusive';
 }
 
-/** Compares the largest with enough answers; none if a side's answers say nothing about its speed. */
+/** For the largest pages with enough answers; their intervals hold together. None if a side's answers say nothing about its speed. */
 export function pageEffects(
   { variant, baseline }: Compared,
   result: Rounds & { comparisons: readonly Compared[] },
@@ -71,7 +75,7 @@ export function pageEffects(
   });
 }
 
-/** By round; undefined for a single one, and for too few answers. */
+/** A page's time alone in each round; undefined for a single round, and if one has too few answers. */
 function aloneMs(
   rounds: readonly ReadonlyMap<string, PageFigures>[],
   page: string,

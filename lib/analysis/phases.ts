@@ -8,7 +8,7 @@ import type { Phase, PhaseResult, Round, Traffic, VariantResult } from '../resul
 import type { NetworkSpec } from '../scenario/model.ts';
 import type { Published } from '../scenario/published.ts';
 
-/** 0 for variants that are published only. */
+/** The number of rounds; variants that are published only have none. */
 export function wholeRounds(variants: readonly { rounds: readonly unknown[] }[]): number {
   return Math.max(0, ...variants.map(({ rounds }) => rounds.length));
 }
@@ -17,18 +17,19 @@ export function withRounds<V extends { rounds: readonly unknown[] }>(variants: r
   return variants.filter(({ rounds }) => rounds.length > 0);
 }
 
+/** The load phases of all rounds, in their order. */
 export function phasesIn<P>(rounds: readonly { phases: readonly P[] }[]): P[] {
   return rounds.flatMap((round) => round.phases);
 }
 
-/** Counts any status. */
+/** Complete responses of any status. */
 export function responsesOf({ responses }: Pick<LoadResult, 'responses'>): number {
   return responses['2xx'] + responses['3xx'] + responses['4xx'] + responses['5xx'];
 }
 
 /**
- * Over a round's phases, without failed requests. Beyond capacity at a rate, only responses within turns: others belong to earlier
- * requests.
+ * Responses per second over all phases of a round. Failed requests say nothing about the server's speed. At a rate beyond the
+ * server's capacity, only responses within the turns count: the others come between turns, or belong to earlier requests.
  */
 export function roundRps(phases: readonly LoadResult[]): number {
   if (queueGrowthOf(phases) === 0) return meanRps(phases);
@@ -41,12 +42,12 @@ function meanRps(phases: readonly LoadResult[]): number {
   return total(phases, responsesOf) / total(phases, (phase) => phase.seconds);
 }
 
-/** From this share of the rate a growing queue does not settle. */
+/** A queue that grows by this share of the rate or more does not settle. */
 const growthMatters = 0.01;
-/** A settled queue may seem to grow by fewer standard errors. */
+/** By chance a settled queue may seem to grow, but by fewer standard errors than this. */
 const clearGrowth = 3;
 
-/** In requests per second, over a round's phases; 0 if the server keeps the rate, and without one. */
+/** Growth of the queue in requests per second, over all phases; 0 if the server keeps the rate, and without a rate. */
 export function queueGrowthOf(phases: readonly LoadResult[]): number {
   const seconds = total(phases, (phase) => phase.seconds);
   let growth = 0;
@@ -60,24 +61,24 @@ export function queueGrowthOf(phases: readonly LoadResult[]): number {
   return isClear && growth > growthMatters * meanRps(phases) ? growth : 0;
 }
 
-/** null if unknown. */
+/** CPU time of the server; null if unknown. */
 export function serverCpuSecondsOf(phases: readonly Phase[]): number | null {
   if (phases.some(({ serverCpuSeconds }) => serverCpuSeconds === null)) return null;
   return total(phases, ({ serverCpuSeconds }) => serverCpuSeconds ?? 0);
 }
 
-/** NaN if unknown, NaN or ∞ without responses. */
+/** NaN if the CPU time is unknown, NaN or ∞ without responses. */
 export function serverCpuSecondsPerResponse(phases: readonly Phase[]): number {
   return (serverCpuSecondsOf(phases) ?? NaN) / total(phases, responsesOf);
 }
 
-/** A pause above this share of a round's load changes requests/s. */
+/** A longer pause, as a share of a round's load, changes the round's requests/s noticeably. */
 const pauseMatters = 0.05;
 
-/** Answers that a turn begins to wait for are no pause. */
+/** A pause is longer than this multiple of the median latency: answers that a turn begins to wait for take as long as others. */
 const pauseFactor = 2;
 
-/** So long that the number of pauses matters. */
+/** Whether a phase had so long a pause that it matters how many of them it has. */
 export function hasPaused({
   longestGapMs,
   latencyMs,
@@ -86,25 +87,26 @@ export function hasPaused({
   return longestGapMs > Math.max(1000 * pauseMatters * seconds, pauseFactor * latencyMs.p50);
 }
 
-/** With more, figures say nothing about the server's speed. */
+/** With more failures, requests/s and latency say nothing about the server's speed. */
 export const tolerableFailures = 0.01;
 
-/** As Phase.alsoLoadedBy. */
+/** Who else had connections to the server in a round: as Phase.alsoLoadedBy. */
 export function alsoLoadedBy(rounds: readonly Round[]): string | undefined {
   return phasesIn(rounds).find((phase) => phase.alsoLoadedBy !== undefined)?.alsoLoadedBy;
 }
 
-/** Beside the servers', ascending; usually none. */
+/** Cores beside the servers' on which a server might run, ascending; none is usual. */
 export function otherCpusOf(rounds: readonly Round[]): number[] {
   const cpus = phasesIn(rounds).flatMap(({ otherCpus = [] }) => otherCpus);
   return [...new Set(cpus)].sort((a, b) => a - b);
 }
 
+/** @param successRatio as successRatioOf */
 export function isFailing({ successRatio }: { successRatio: number | null }): boolean {
   return 1 - (successRatio ?? 0) > tolerableFailures;
 }
 
-/** Per request; hung ones count as failed. null without requests. */
+/** Successful responses per request, 0 to 1; requests that hung count as failed. null without requests. */
 export function successRatioOf(
   phases: readonly (LoadResult & Pick<Phase, 'expected'>)[],
 ): number | null {
@@ -112,7 +114,7 @@ export function successRatioOf(
   return requests === 0 ? null : total(phases, succeeded) / requests;
 }
 
-/** Counts the expected class, by default 2xx and 3xx. */
+/** Responses of the expected class, by default 2xx and 3xx. */
 export function succeeded({
   responses,
   expected,
@@ -124,22 +126,24 @@ export function succeeded({
 
 export type PhasePair = ReturnType<typeof phasePairs>[number];
 
-/** Either may have fewer. */
+/** Published phases beside measured phases; either may have fewer. */
 export function phasePairs({ published, phases, rounds }: VariantResult) {
   const inArticle = published === null ? [] : (published.phases ?? [published]);
   return Array.from({ length: Math.max(phases.length, inArticle.length) }, (_, index) => {
     const measured = phases[index];
     const ofRounds = rounds.flatMap(({ phases: { [index]: phase } }) => phase ?? []);
     return {
+      /** From 1. */
       phase: index + 1,
       published: inArticle[index],
       measured,
+      /** `measured` as articles print it. */
       asPublished: measured && asPublished(measured, ofRounds),
     };
   });
 }
 
-/** As articles print it. Counts are sums of all rounds: a median would hide a rare failure. */
+/** `phase` as articles print it. Counts of requests and status codes are sums of all rounds: a median would hide a rare failure. */
 function asPublished(phase: PhaseResult, rounds: readonly Phase[]): Published {
   const { requests, seconds, rps, bytes, tls, successRatio, headerSavingsPercent } = phase;
   return {
@@ -184,7 +188,7 @@ function outcomesOf(phases: readonly Phase[]): NonNullable<Published['outcomes']
   };
 }
 
-/** Per response over all rounds, without kinds that have none; undefined on loopback and without responses. */
+/** Packets per response by kind, over all rounds; undefined on loopback and without responses. Kinds without a packet are left out. */
 export function packetsByKind({ rounds }: VariantResult): Published['packets'] {
   const seen = phasesIn(rounds).filter(({ network }) => network !== null);
   const responses = total(seen, responsesOf);
@@ -210,7 +214,7 @@ const bytesPerRequest = (
   requests: number | undefined,
 ): number | undefined => (bytes === undefined || !requests ? undefined : bytes / requests);
 
-/** Medians over rounds with all phases. @param rounds at least one */
+/** Medians over rounds, each with all of its phases. @param rounds at least one */
 export function trafficOf(rounds: readonly (readonly Phase[])[]): Traffic {
   const over = (of: (phase: Phase) => number) => median(rounds.map((phases) => total(phases, of)));
   const bytes = byName(['received', 'headers', 'headersDecoded', 'body', 'sent'], (name) =>
@@ -228,7 +232,10 @@ export function trafficOf(rounds: readonly (readonly Phase[])[]): Traffic {
   };
 }
 
-/** h2load's "space savings" by HPACK or QPACK; null for HTTP/1. */
+/**
+ * The share of the headers' size, in percent, that HPACK or QPACK saved (h2load's "space savings"). null for HTTP/1, whose headers are as
+ * long as they are received.
+ */
 export function headerSavingsPercent({
   headers,
   headersDecoded,
@@ -236,7 +243,7 @@ export function headerSavingsPercent({
   return headers === headersDecoded ? null : 100 * (1 - headers / headersDecoded);
 }
 
-/** All rounds have the same phases. */
+/** A result per load phase. All rounds have the same phases. */
 export function phaseResults(rounds: readonly Round[]): PhaseResult[] {
   return (rounds[0]?.phases ?? []).map(({ expected }, index): PhaseResult => {
     const phases = rounds.map((round) => round.phases[index] as Phase);
@@ -269,7 +276,7 @@ function mergedIfKnown(phases: readonly Phase[]) {
   return known.length === 0 ? undefined : mergedLatency(known);
 }
 
-/** By class where statuses do not account for all of it. */
+/** Answers by status; by class where the statuses do not account for all of it. */
 export function answersByStatus(phases: readonly Phase[]): [status: string, count: number][] {
   const statuses = Object.entries(summed(phases.map(({ statuses = {} }) => statuses)));
   const classes = Object.entries(summed(phases.map(({ responses }) => responses)));
@@ -279,6 +286,7 @@ export function answersByStatus(phases: readonly Phase[]): [status: string, coun
   });
 }
 
+/** Adds up counts by name. */
 export function summed<Name extends string>(
   counts: readonly Readonly<Record<Name, number>>[],
 ): Record<Name, number> {
@@ -288,13 +296,13 @@ export function summed<Name extends string>(
   return sum as Record<Name, number>;
 }
 
-/** Kinds of trouble in the server's log, over all rounds. */
+/** Kinds of trouble with clients in the server's log, and how often each was there in all rounds. */
 export function clientErrorsOf({ rounds }: Pick<VariantResult, 'rounds'>): Record<string, number> {
   const phases = phasesIn(rounds);
   return summed(phases.map(({ clientErrors = {} }) => clientErrors));
 }
 
-/** The p99 of packets' lateness may be this share of the delay. An idle link is within 0.2 %. */
+/** A delay holds if the p99 of the packets' lateness is within this share of it. An idle link is within 0.2 %. */
 const delayTolerance = 0.02;
 
 export const directions = ['toServer', 'toClient'] as const;
@@ -343,7 +351,7 @@ export function networkResult(
     ),
     retransmitsPerRequest: perRequest(({ retransmits }) => retransmits.client + retransmits.server),
     listenOverflows: median(uses.map(({ listenOverflows }) => listenOverflows)),
-    // Ticks may exceed 1.
+    // CPU time is counted in ticks, so its share may exceed 1.
     serverIdleShare: Math.max(0, 1 - median(busyShares)),
     delayHeld: directions.every(
       (direction) =>
@@ -355,7 +363,7 @@ export function networkResult(
 
 export type PerRequest = keyof NonNullable<Phase['perRequest']>;
 
-/** In each round that has it. */
+/** A counter of a variant's first load per request, for each round that has it. */
 export const perRequestOf = ({ rounds }: VariantResult, name: PerRequest): number[] =>
   rounds.flatMap(({ phases: [first] }) => first?.perRequest?.[name] ?? []);
 

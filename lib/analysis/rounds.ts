@@ -2,19 +2,20 @@
 import type { NoiseFloor, Verdict } from '../result/result.ts';
 import { confidence, mean, median, studentQuantile, total, variance } from './statistics.ts';
 
-/** Chance of a note on independent rounds. */
+/** Chance that a run with independent rounds gets a note. */
 export const falseNotes = 0.02;
 
-/** Chance of going on to the next look, which costs only rounds. */
+/** Chance that such a run goes on to its next look, which costs only rounds. */
 export const falseHolds = 0.1;
 
 /** Scatter below which dependence does not matter. */
 const leastScatter = 0.001;
 
 /**
- * Tests for a drift (t-test of the slope) and an echo, each with half of `alpha`, the chance of a false alarm. The echo is von Neumann's
- * ratio (Ann. Math. Stat. 12, 1941) as a correlation with (n² − n + 1) / (n − 2) degrees of freedom (Young, same volume).
- * @param logs ln(variant / baseline), in the order of rounds @returns `ratio` from the first round to the last; `correlation` with the round before
+ * Tests for a drift (t-test of the slope) and for an echo, each with half of `alpha`, the chance of a false alarm. The echo is von
+ * Neumann's ratio (Ann. Math. Stat. 12, 1941), tested as a correlation with (n² − n + 1) / (n − 2) degrees of freedom (Young, same volume).
+ * @param logs ln(variant / baseline) per round, in the order of the rounds
+ * @returns `ratio`: factor from the first round to the last. `correlation`: of a round with the previous round
  */
 export function dependenceOf(logs: readonly number[], alpha: number) {
   const n = logs.length;
@@ -35,7 +36,7 @@ export function dependenceOf(logs: readonly number[], alpha: number) {
   return null;
 }
 
-/** Chance exceeds it with a probability below p. */
+/** Whether chance exceeds this correlation with a probability below p. */
 function isBeyond(correlation: number, degrees: number, p: number): boolean {
   return (
     correlation * Math.sqrt(degrees / Math.max(0, 1 - correlation ** 2)) >
@@ -51,10 +52,10 @@ const farMads = 5 / 0.6745;
 /** Croux & Rousseeuw's factors for the MAD of 4 to 9 values; more: n / (n − 0.8) (COMPSTAT 1992). */
 const fewValues = [1.363, 1.206, 1.2, 1.14, 1.129, 1.107];
 
-/** Within 1 % of the others is no outlier. */
+/** A round within 1 % of the others is no outlier, even if the others are equal. */
 const worthAWord = Math.log(1.01);
 
-/** Finds none among fewer than four. @param logs ln(variant / baseline) per round */
+/** Indexes of outliers; none among fewer than four. @param logs ln(variant / baseline) per round */
 export function outliersOf(logs: readonly number[]): number[] {
   const n = logs.length;
   if (n < fewestRounds) return [];
@@ -65,7 +66,7 @@ export function outliersOf(logs: readonly number[]): number[] {
   return [...logs.keys()].filter((round) => Math.abs((logs[round] as number) - middle) > far);
 }
 
-/** The only outlier, if a verdict depends on it, and the verdict without it. */
+/** The only outlier, if it alone decides or prevents a verdict, and the verdict without it; else null. */
 export function swayingRound(
   logs: readonly number[],
   verdictOf: (logs: readonly number[]) => Verdict,
@@ -80,9 +81,10 @@ export function swayingRound(
 export const mostRoundsAdvised = 1000;
 
 /**
- * Rounds that would probably decide: for a difference the least n ≥ (2 · t(n−1, 1−α/2) · s / |mean d|)², for the same
- * the least n ≥ ((t(n−1, 1−α) + t(n−1, 1−α/2)) · s / (ln(1 + sameWithin) − |mean d|))²; null above 1000.
+ * The number of rounds that would probably decide: for a difference the least n ≥ (2 · t(n−1, 1−α/2) · s / |mean d|)², for the same
+ * the least n ≥ ((t(n−1, 1−α) + t(n−1, 1−α/2)) · s / (ln(1 + sameWithin) − |mean d|))².
  * @param logs d = ln(variant / baseline) per round, at least two
+ * @returns null for more than 1000 rounds
  */
 export function roundsToDecide(
   logs: readonly number[],
@@ -105,7 +107,7 @@ export function roundsToDecide(
   return rounds;
 }
 
-/** The noise floor is stated for the default number. */
+/** The default number of rounds, for which the noise floor is stated. */
 const floorRounds = 10;
 
 /**

@@ -1,6 +1,6 @@
 // Statistics over the rounds of a run. The methods: docs/verdicts.md.
 
-/** With 3 the interval is wider than most effects. */
+/** The fewest rounds for a verdict: with 3 the interval is wider than most effects. */
 export const minimumRounds = 4;
 
 /** @throws RangeError without values */
@@ -17,7 +17,7 @@ export function mean(values: readonly number[]): number {
   return total(values, (value) => value) / values.length;
 }
 
-/** Exact for equal values; `sd` is their standard deviation. NaN without values. */
+/** The mean of values by their weights, exact for equal ones, and their standard deviation; NaN without values. */
 export function weightedMean(
   values: readonly Record<'value' | 'weight', number>[],
 ): Record<'mean' | 'sd', number> {
@@ -40,7 +40,7 @@ export function variance(values: readonly number[]): number {
   return total(values, (value) => (value - middle) ** 2) / (values.length - 1);
 }
 
-/** Takes any number of values (Math.max about 130,000). ∞ and −∞ without values. */
+/** Minimum and maximum, of any number of values (Math.max takes about 130,000). ∞ and −∞ without values. */
 export function extent(values: Iterable<number>): [least: number, greatest: number] {
   let [least, greatest] = [Infinity, -Infinity];
   for (const value of values)
@@ -52,22 +52,22 @@ export function total<T>(items: readonly T[], of: (item: T) => number): number {
   return items.reduce((sum, item) => sum + of(item), 0);
 }
 
-/** Keeps the order of first items. */
+/** Items by key, in the order of the first item of each key. */
 export function groupedBy<T>(items: readonly T[], keyOf: (item: T) => string): Map<string, T[]> {
   const groups = new Map<string, T[]>();
   for (const item of items) groups.set(keyOf(item), [...(groups.get(keyOf(item)) ?? []), item]);
   return groups;
 }
 
-/** That all judged intervals hold together, at every look. */
+/** Confidence that all judged intervals of a run hold together, at every look. */
 export const confidence = 0.95;
 
-/** 5 % divided by the number of comparisons. */
+/** α of each of so many comparisons: 5 % divided by their number. */
 export function alphaOf(comparisons = 1): number {
   return (1 - confidence) / Math.max(1, comparisons);
 }
 
-/** @throws RangeError for figures that are not above 0 */
+/** ln(variant / baseline) of each round. @throws RangeError for figures that are not above 0 */
 export function logRatios(baseline: readonly number[], variant: readonly number[]): number[] {
   const logs = baseline.map(
     (figure, round) => Math.log(variant[round] as number) - Math.log(figure),
@@ -97,8 +97,10 @@ export function halfWidth({ ratio, interval: [low, high] }: RatioInterval): numb
 }
 
 /**
- * variant / baseline: exp of meanInterval of ln(variant / baseline). @param baseline a figure per round, at least one
- * @param variant of the same rounds @throws RangeError for figures that are not above 0
+ * variant / baseline with its interval: exp of meanInterval of ln(variant / baseline).
+ * @param baseline a figure above 0 per round, at least one
+ * @param variant of the same rounds
+ * @throws RangeError for figures that are not above 0
  */
 export function ratioInterval(
   baseline: readonly number[],
@@ -113,7 +115,7 @@ export function exponential({ middle, half }: Interval): RatioInterval['interval
   return [exp(middle - half), exp(middle + half)];
 }
 
-/** JSON has no infinity. */
+/** Finite, because JSON has no infinity. */
 function exp(value: number): number {
   return Math.min(Math.exp(value), Number.MAX_VALUE);
 }
@@ -134,12 +136,12 @@ function centralProbability(theta: number, df: number): number {
 
 const quantiles = new Map<string, number>();
 
-/** Student's t for 0.5 ≤ p < 1. @param df degrees of freedom, a whole number ≥ 1 */
+/** The quantile of Student's t for 0.5 ≤ p < 1. @param df degrees of freedom, a whole number ≥ 1 */
 export function studentQuantile(p: number, df: number): number {
   const known = quantiles.get(`${p} ${df}`);
   if (known !== undefined) return known;
   let [low, high] = [0, Math.PI / 2];
-  // Below the precision of a double.
+  // 60 halvings are below the precision of a double.
   for (let step = 0; step < 60; step++) {
     const middle = (low + high) / 2;
     if (centralProbability(middle, df) < 2 * p - 1) low = middle;

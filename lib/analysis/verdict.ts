@@ -43,7 +43,7 @@ import {
 } from './statistics.ts';
 import { judgedOf } from './comparisons.ts';
 
-/** All that were run have the same rounds in the same order. */
+/** All variants that were run have the same rounds in the same order. */
 export interface MeasuredVariant extends Pick<
   VariantResult,
   | 'name'
@@ -56,15 +56,16 @@ export interface MeasuredVariant extends Pick<
   | 'series'
   | 'rounds'
 > {
-  /** Absent for a baseline. */
+  /** The baseline's name; absent for a baseline. */
   against?: string;
   needsServerCores?: number;
+  /** Absent: loopback. */
   network?: NetworkSpec;
-  /** What a load in steps found in each round. */
+  /** The rate that a load in steps found in each round, as in FoundRate. */
   found?: readonly Pick<FoundRate, 'rate' | 'atLeast'>[];
   /** Config and workers as text: variants with equal text cannot differ in speed. */
   setup: string;
-  /** `setup` on another server core. */
+  /** `setup` on another server core more; absent: equal to `setup`. */
   setupOnMoreCores?: string;
 }
 
@@ -72,23 +73,24 @@ export interface RunFacts extends Pick<Result, 'quick' | 'sameWithin'> {
   serverCores: number;
   generatorCores: number;
   sharedCores: boolean;
-  /** As the user named it; absent: this machine. */
+  /** The servers' host as the user named it; absent: this machine. */
   serverHost?: string;
   looks: readonly Look[];
-  /** They share the chance of a false verdict. Default: 1. */
+  /** Runs that share the chance of a false verdict. Default: 1. */
   together?: number;
-  /** Default: requests/s; at a rate p99, with p50 beside; for pages p50. */
+  /** The main metric. Default: requests/s; at a rate p99, with p50 as a second metric; for pages p50. */
   metric?: Metric | undefined;
-  /** They get a verdict beside it. */
+  /** Metrics of servers that get a verdict beside it. */
   alsoAsked?: readonly ServerMetric[];
 }
 
 export interface Contender
   extends VariantResult, Pick<MeasuredVariant, 'setup' | 'setupOnMoreCores' | 'found'> {
-  /** As figuresPerRound. */
+  /** Per round, as figuresPerRound. */
   figures: Readonly<Record<Metric, readonly number[] | null>>;
 }
 
+/** A variant and what it is compared with. */
 export interface Pair {
   baseline: Contender;
   variant: Contender;
@@ -112,11 +114,12 @@ interface Question {
 
 /** Half-width of an interval, as a share, at which a run may end early. */
 const usualPrecision = 0.01;
-/** An interval may be so much of the effect, in logarithms. */
+/** An interval this narrow relative to the effect (in logarithms) is also precise enough. */
 const exactPart = 0.1;
 
 /**
- * Comparisons that need more rounds: imprecise, decided by one round, on dependent rounds, or inconclusive without the requested precision.
+ * Returns the comparisons that need more rounds: imprecise, decided by a single round, based on dependent rounds, or inconclusive. An
+ * inconclusive comparison needs none if its interval has the requested precision.
  * @param precision requested, as a share
  */
 export function unsettled(comparisons: readonly Comparison[], precision?: number): Comparison[] {
@@ -136,8 +139,9 @@ function isExact({ ratio, ci95 }: Comparison, precision: number): boolean {
 }
 
 /**
- * *The same* is Schuirmann's two one-sided tests (J. Pharmacokinet. Biopharm. 15, 1987): the interval with 2 · alpha is within the tolerance.
- * A ratio beyond it is called the same, or different in the wrong direction, with a chance of at most `alpha` for both.
+ * The verdict on the rounds of a comparison. *The same* is Schuirmann's two one-sided tests (J. Pharmacokinet. Biopharm. 15, 1987):
+ * the interval with 2 · alpha is within the tolerance. A ratio beyond the tolerance is called the same, or different in the wrong
+ * direction, only if the mean errs towards 1 by more than t(n−1, 1−alpha) · s/√n: with a chance of at most `alpha` for both.
  * @param gains ln(variant / baseline) per round, above 0 where the variant is better
  */
 export function verdictOf(gains: readonly number[], alpha: number, sameWithin: number): Judged {
@@ -148,7 +152,10 @@ export function verdictOf(gains: readonly number[], alpha: number, sameWithin: n
   return middle > 0 ? 'faster' : 'slower';
 }
 
-/** All verdicts of the run, which share α with those of runs together. Without any answer a ratio is 0 in [0, 0], without a verdict. */
+/**
+ * All verdicts of the run share α, with those of the runs that are judged together with it. Without any answer a ratio is 0 with the
+ * interval [0, 0], and there is no verdict.
+ */
 export function compareAll(pairs: readonly Pair[], rules: Rules): Judgement[] {
   const questions = pairs.map((pair) =>
     metricsOf(pair, rules).map((metric): Question => {
@@ -161,6 +168,7 @@ export function compareAll(pairs: readonly Pair[], rules: Rules): Judgement[] {
   return questions.map((ofPair) => compare(ofPair, alpha, rules));
 }
 
+/** The first metric decides; the others have additional verdicts. */
 function metricsOf(
   { baseline, variant }: Pair,
   { metric, alsoAsked = [], control, sharedCores }: Rules,
@@ -171,7 +179,7 @@ function metricsOf(
   const usual = judgedBy({
     ofPages: both.some((side) => filesOf(side) > 1),
     atRate: both.some(rateIsSet),
-    // No share is a limit on shared cores, nor where steps end.
+    // On shared cores no share means a limit. A load in steps ends at a limit of its latency, not of its cores.
     atLimit:
       !control &&
       !sharedCores &&
@@ -237,7 +245,7 @@ function ofServer(beside: (metric: Metric) => BesideRatio | null): Comparison['o
   return Object.keys(known).length === 0 ? undefined : known;
 }
 
-/** But for the article's ratio. */
+/** A comparison without a ratio, but for that of the article. */
 export function uncompared(
   { baseline, variant }: Pair,
   metric: Metric,
@@ -273,7 +281,7 @@ function judge(metric: Metric, logs: readonly number[], alpha: number, sameWithi
 
 const rateIsSet = ({ load }: Contender): boolean => load.rate !== undefined;
 
-/** That a latency is of. */
+/** The number of files of a page, if latencies are those of pages; else 1. */
 const filesOf = ({ load }: Contender): number => (load.together ? (load.streams ?? 1) : 1);
 
 function figuresOf({ baseline, variant }: Pair, metric: Metric): Figures | null {
@@ -332,7 +340,7 @@ function obstacle(pair: Pair, metric: Metric, { serverCores, control }: Rules): 
     : null;
 }
 
-/** Before it is known how many comparisons share the chance of error. */
+/** The interval of a ratio before it is known how many comparisons share the chance of error. */
 function roughly(pair: Pair, metric: Metric): RatioInterval['interval'] {
   const figures = figuresOf(pair, metric);
   return figures === null ? [0, Infinity] : ratioInterval(...figures, 0.01).interval;

@@ -4,10 +4,10 @@ import { isServerAtLimit } from './limit.ts';
 import { falseNotes } from './rounds.ts';
 import { exponential, meanInterval, minimumRounds, type RatioInterval } from './statistics.ts';
 
-/** A smaller logarithm from one half to the other is no note: 10 % over a window make 5 %. */
+/** A smaller gain, as a logarithm, from one half of a window to the other is not reported: 10 % over the whole window make 5 %. */
 const gainMatters = Math.log(1.03);
 
-/** CPU time is disturbed less by other programs. */
+/** Requests per second, or per CPU time: other programs disturb that less. */
 const gainOf = {
   rps: ({ gain }: Phase) => gain,
   cpu: ({ cpuGain }: Phase) => cpuGain,
@@ -17,17 +17,17 @@ type Gaining = keyof typeof gainOf;
 export interface Gain {
   name: string;
   metric: Gaining;
-  /** Second halves per first, over all rounds. */
+  /** The figure of the windows' second halves as a multiple of that of the first, in all rounds. */
   gain: RatioInterval;
-  /** Whose own gain is divided out. */
+  /** The side whose own gain is divided out of it; absent if there is none. */
   against?: string;
 }
 
 type Side = Pick<VariantResult, 'name' | 'rounds' | 'serverShare' | 'generatorShare'>;
 
 /**
- * Sides that surely got faster: by themselves, or against the first, with which they share the machine's noise. CPU time where the server
- * was the limit.
+ * The sides that surely got faster within their windows: by themselves, or against another side, with which they share the machine's noise.
+ * Each other side is compared with the first one, as for a verdict. CPU time counts only where the server was the limit.
  */
 export function gainsWithin(sides: readonly Side[]): Gain[] {
   const gains = [...gainsIn('rps', sides), ...gainsIn('cpu', sides.filter(isServerAtLimit))];
@@ -56,7 +56,7 @@ function gainsIn(metric: Gaining, sides: readonly Side[]): Gain[] {
   });
 }
 
-/** By round; undefined if unknown, or without a warm-up, which is cold on purpose. */
+/** The logarithm of the gain in each round; undefined if it is not known of each, or a round had no warm-up, which is cold on purpose. */
 function logGains(metric: Gaining, rounds: readonly Round[]): number[] | undefined {
   if (rounds.length < minimumRounds) return undefined;
   const logs = rounds.flatMap(({ phases: [first] }) => {
@@ -67,7 +67,7 @@ function logGains(metric: Gaining, rounds: readonly Round[]): number[] | undefin
   return logs.length === rounds.length ? logs : undefined;
 }
 
-/** The mean, if it matters and is no chance. @param tests of a run, which share the chance of a false note */
+/** The mean gain, if it matters and is no chance. @param tests of a run, which share the chance of a false note */
 function sureGain(logs: readonly number[], tests: number): RatioInterval | undefined {
   const mean = meanInterval(logs, (2 * falseNotes) / tests);
   if (mean.middle < gainMatters || mean.middle < mean.half) return undefined;

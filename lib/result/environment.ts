@@ -22,7 +22,7 @@ const machineFields = {
   bootedAt: instant,
 };
 const roundTripMs = open(each(['p50', 'p99'], nonNegative));
-/** `bytesPerSecond`: both ways on a TCP connection. */
+/** `roundTripMs` of one byte on a TCP connection; `bytesPerSecond` through it, both ways. */
 const serverHost = open({
   ...machineFields,
   name: text,
@@ -53,12 +53,14 @@ export const environmentForm = open({
   generatorCpus: cpus,
   /** CPU seconds per second that a quota allows. */
   cpuQuota: optional(nonNegative),
+  /** Warnings about these cores. */
   coreNotes: optional(texts),
   versions: v.record(text, text, 'has to be an object'),
+  /** The host of the servers, if not this machine. */
   serverHost: optional(serverHost),
-  /** No run of this bakeoff has them. */
+  /** The hosts of the generators, if not this machine: no run of this bakeoff has them. */
   generatorHosts: optional(list(open({ name: text, cores: count }))),
-  /** `serverCpus` then are the cores of each server. */
+  /** Where both are, if in a cluster: `serverCpus` then are the cores of each server. */
   cluster: optional(cluster),
 });
 export type Environment = v.InferOutput<typeof environmentForm>;

@@ -18,7 +18,7 @@ import {
   type Form,
 } from '../form.ts';
 
-/** `withinSd`: share of the values within sd of the mean. All 0 without values. */
+/** `sd` is the standard deviation, `withinSd` the share of values within sd of the mean (0 to 1). All 0 without values. */
 const distributionFields = each(['min', 'mean', 'sd', 'withinSd', 'max'], nonNegative);
 const distribution = open(distributionFields);
 export type Distribution = v.InferOutput<typeof distribution>;
@@ -56,15 +56,16 @@ const errorCauses = open(
 /** `addressNotAvailable`: no free local port; `short`: the connection ended before or within the answer. */
 export type ErrorCause = keyof v.InferOutput<typeof errorCauses>;
 
+/** Fields of a phase, and of a phase over all rounds. */
 export const outcomeFields = {
   responses: open(each(['2xx', '3xx', '4xx', '5xx'], count)),
   /** Attempts that ended without a response. */
   errors: open(each(['connect', 'tls', 'read', 'write', 'timeout', 'protocol', 'total'], count)),
-  /** They add up to errors.total. */
+  /** The same attempts by cause; they add up to errors.total. */
   errorCauses,
   /** At a rate: requests due in the window that could not leave before its end; in no other figure. */
   unsent: count,
-  /** Requests `inFlight` that are older than 1 s and than twice p99.9. */
+  /** Requests of `inFlight` older than 1 s and than twice p99.9: the server has probably forgotten them. */
   hung: orElse(count, 0),
   /** Responses with another status than their request's. */
   unexpected: orElse(count, 0),
@@ -72,104 +73,115 @@ export const outcomeFields = {
   perConnectionRps: distribution,
   /** Responses per second of each event loop. */
   perThreadRps: distribution,
-  /** In OpenSSL's names; null without a handshake. */
+  /** The negotiated parameters in OpenSSL's names; null without TLS, or if no handshake completed. */
   tls: orNull(open(each(['version', 'cipher', 'keyExchange'], text))),
 };
 
 /** How a side in turns was loaded. */
 const turns = open({
+  /** 1: the sides were loaded one after the other. */
   count,
-  /** Counts these turns, with ramps and drains. */
+  /** All responses of these turns, with the ramps and drains that the figures may leave out. */
   responses: count,
+  /** Mean length of a turn. */
   sliceMs: nonNegative,
   /** The longest from a turn's begin to its window. */
   rampMs: nonNegative,
   /** The server waits for a backend, a timer or such. */
   waits: flag,
-  /** At a rate: share of turns in which the generator stalled; most are repeated. */
+  /** At a rate: share of turns (0 to 1) in which the generator stalled; most are left out and repeated. */
   stoodStill: optional(nonNegative),
 });
 
 const continuous = open({
   ...each(['seconds', 'rps', 'p50Ms', 'p99Ms', 'queueGrowthPerSecond'], nonNegative),
-  /** The server's per response; 0: unknown. */
+  /** CPU time of the server per response, in microseconds; 0: unknown. */
   cpuMicros: nonNegative,
   /** Length of the whole warm-up. */
   warmupSeconds: nonNegative,
-  /** `rps` per that of the warm-up's first part. */
+  /** `rps` as a multiple of that of the warm-up's first part. */
   gain: nonNegative,
-  /** It had connections of its own: not to be compared with the load after it. */
+  /** The warm-up had connections of its own, and the load after it, a number of requests, opened others: not to be compared by speed. */
   apart: optional(trueOrAbsent),
 });
 
+/** A page of a mix: a path, with a method other than GET before it. */
 const pageFigures = open({
   page: text,
   ...each(['responses', 'unexpected', 'errors', 'bodyBytes'], count),
   /** The part of bodyBytes in unexpected responses. */
   unexpectedBodyBytes: orElse(count, 0),
   ...each(['p50Ms', 'p99Ms', 'midMeanMs'], nonNegative),
-  /** One request at a time: mean time of the middle half. */
+  /** Its answers with one request at a time, and the mean time of their middle half, in milliseconds. */
   alone: optional(open({ responses: count, ms: nonNegative })),
-  /** As Phase.bodyRatio, in a round's first phase; absent too if such pages are too few to matter. */
+  /** As Phase.bodyRatio, in a round's first phase. Also absent if the pages with other bodies are too few of the load to matter. */
   bodyRatio: optional(nonNegative),
 });
 export type PageFigures = v.InferOutput<typeof pageFigures>;
 
 export const loadFields = {
   ...outcomeFields,
-  /** Greatest weights first; empty for a single page. */
+  /** The greatest weights first; empty for a single page. */
   pages: orElse(list(pageFigures), []),
-  /** Ended in the window: responses + errors. */
+  /** Attempts that ended in the window: responses + errors. */
   requests: count,
-  /** They ended in warm-up, ramps, drains and turns left out; in no other figure. */
+  /** Attempts that ended in the warm-up, ramps, drains and turns left out; in no other figure. */
   warmupRequests: count,
-  /** Unanswered at the window's end; not in `requests`. */
+  /** Requests without an answer at the window's end; not in `requests`. */
   inFlight: count,
-  /** Length of the window; a count's is from the first connect to the last response, a rate's until an interval after the last was due. */
+  /**
+   * Length of the window; for a count of requests, from the first connect to the last response, at a rate until an interval after the last
+   * one was due.
+   */
   seconds: nonNegative,
-  /** Responses in the window; at a rate those that came within it, whenever due. */
+  /** Responses per second in the window; at a rate those that came within it, or the turns, whenever they were due. */
   rps: nonNegative,
-  /** `rps` of the window's second half per that of its first; null if unknown, as at a rate and of a count. */
+  /** `rps` of the window's second half as a multiple of that of its first; null if not known, as at a rate and of a count of requests. */
   gain: optional(orNull(nonNegative)),
   /** Responses by status, from 300 on. */
   statuses: optional(statuses),
+  /** Text of an error; '' without errors. */
   errorExample: optional(text),
-  /** The longest time without a response while requests were under way. */
+  /** The longest time in the window without a response while requests were under way. */
   longestGapMs: orElse(nonNegative, 0),
   /** null for a side without turns. */
   turns: orElse(orNull(turns), null),
-  /** At a rate: mean growth of the queue of unanswered requests over parts of the turns. */
+  /** At a rate: the mean growth of the queue of requests without an answer, in requests per second, over parts of the turns; else null. */
   queueGrowth: optional(orNull(open(each(['perSecond', 'standardError'], nonNegative)))),
-  /** The warm-up's end, without turns. */
+  /** The end of the warm-up, which is load without turns; null without a warm-up. */
   continuous: optional(orNull(continuous)),
-  /** HTTP bytes, inside TLS. `headers` as received (HPACK's blocks), `headersDecoded` names and values, `body` without framing. */
+  /**
+   * HTTP bytes; with TLS, inside the records. `headers` as received (HPACK's blocks), `headersDecoded` the size of names and
+   * values, `body` without framing and padding, `received` and `sent` everything.
+   */
   bytes: open(each(byteFields, count)),
   /** Bodies with less than half, or more than 1.5 times, the length of the first; 0 for several pages. */
   otherBodies: orElse(count, 0),
   /** `bytes.body` by class of status; absent in older results. */
   bodyBytes: optional(open(each(['2xx', '3xx', '4xx', '5xx'], count))),
-  /** From the first byte (without keep-alive the connect, at a rate the due time) to the response's last byte. */
+  /** From a request's first byte (without keep-alive: its connect; at a rate: when it was due) to its response's last byte. */
   latencyMs: latency,
-  /** TCP and TLS handshakes. */
+  /** TCP and TLS handshakes of each connection. */
   connectMs: latency,
   /** From a connection's start to the first byte of its first response. */
   firstByteMs: latency,
-  /** At a rate the delay behind the due time; else 0. */
+  /** At a rate: delay of requests behind their due time. All 0 otherwise. */
   sendDelayMs: latency,
   /**
-   * Part of latencyMs: from the kernel's receipt of the last byte to the engine's read. 0 if unknown (HTTP/3, below 0.2 s); absent in older
-   * results.
+   * The last part of latencyMs, from the kernel's receipt of a response's last byte to the engine's read, of some responses. All 0 if not
+   * known (HTTP/3, a window below 0.2 s); absent in older results.
    */
   readDelayMs: optional(latency),
-  /** fromMs ≤ latency < toMs (null: no end). Empty unless asked for. */
+  /** Responses with fromMs ≤ latency < toMs (null: no upper end). Empty unless asked for. */
   buckets: list(open(bucketFields)),
   /** The server's limit of concurrent requests per connection (HTTP/2); null if it named none. */
   maxConcurrentStreams: orNull(count),
+  /** Begin and end of the window, ISO 8601. */
   startedAt: instant,
   endedAt: instant,
-  /** On CLOCK_MONOTONIC. */
+  /** The same on CLOCK_MONOTONIC, as process.hrtime reads it. */
   monotonicMs: orElse(pairOf(nonNegative), () => [0, 0] as [number, number]),
-  /** The whole k6 process's in the window. */
+  /** CPU seconds of the whole k6 process in the window. */
   cpuSeconds: nonNegative,
 };
 const loadResult = open(loadFields);
@@ -177,10 +189,11 @@ const loadResult = open(loadFields);
 /** What `loadgen.run` returns, and `loadgen.alternate` for each side. */
 export interface LoadResult extends v.InferOutput<typeof loadResult> {
   /**
-   * The use of the processes in SideOptions.cpuOf; null without them. `seconds` in its turns, ramps and drains included; `idleShare` in cores
-   * during others' turns (0 without turns). `gain`: responses per CPU time of the second half per those of the first, 0 if unknown.
-   * `cores`: CPU seconds on its cores in its turns, which took `seconds`; `stolen` by the host; all 0 if unknown. `waits`: seconds in which
-   * threads waited for a core, summed over the server's and the mean of the generator's, with the host's; null if unknown.
+   * CPU time of the processes in SideOptions.cpuOf; null without them. `seconds` in the side's turns, ramps and drains included;
+   * `idleShare` in cores, during the turns of others (0 for a side without turns). `gain`: responses per CPU time of the window's second
+   * half as a multiple of those of its first, 0 if unknown. `cores`: CPU seconds on its cores in its turns, which took `seconds`: of all
+   * processes, of interrupts, of all sides' servers, and `stolen` by the host; all 0 if unknown. `waits`: seconds in which threads waited
+   * for a core, summed over the server's and the mean of the generator's, with what the host took of its cores; null if unknown.
    */
   serverCpu?: {
     seconds: number;
@@ -195,13 +208,16 @@ export interface LoadResult extends v.InferOutput<typeof loadResult> {
       waits: { server: number; generator: number } | null;
     };
   } | null;
-  /** At the window's end; null if unknown. */
+  /** Of the same processes at the window's end, as memoryBytes of a round; null if unknown. */
   serverMemoryBytes?: number | null;
-  /** Sums over all connections, each as of its close. */
+  /** Counts of all its connections, warm-up included, each as of its close. */
   wire?: Record<(typeof wireNames)[number], number>;
 }
 
-/** Per request. `resumed` are handshakes; segments and bytes, with IP's and TCP's headers, are TCP's counts; `Out`: to the server. */
+/**
+ * What the load's connections had on the wire per request. `resumed` are TLS handshakes that resumed a session; segments and bytes, with
+ * the headers of IP and TCP, are TCP's own counts, to the server (`Out`) and from it.
+ */
 export const wireNames = [
   'connections',
   'handshakes',

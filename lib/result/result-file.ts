@@ -3,22 +3,25 @@ import { UserError } from '../errors.ts';
 import { check, isObject } from '../form.ts';
 import { resultForm, schema, type Result } from './result.ts';
 
-/** undefined if the text does not begin as resultJson's. */
+/** The run of a text that begins as those of resultJson; undefined for others. */
 export const runOfJson = (text: string): string | undefined =>
   /^\{\n {2}"schema": \d+,\n {2}"run": "([^"]+)"/.exec(text)?.[1];
 
-/** Indents, but for a histogram a line. */
+/** result.json's text: indented, with each histogram on one line. */
 export function resultJson(content: Result): string {
   const json = JSON.stringify(
     content,
     (key, value: unknown) => (key === 'histogram' ? JSON.stringify(value) : value),
     2,
   );
-  // JSON's texts have no line end or bare quote: only keys match.
+  // A text in JSON has no line end or bare quote, so only keys match.
   return `${json.replaceAll(/(\n *"histogram": )("[^\n]*")(?=,?\n)/g, (_, key: string, text: string) => key + String(JSON.parse(text)))}\n`;
 }
 
-/** Fills in what an older bakeoff did not write. @throws UserError that names `file` if it is no result of this schema */
+/**
+ * Reads a result, with defaults for the fields that an older bakeoff did not write.
+ * @throws UserError that names `file` if it is not a result of this schema
+ */
 export function checkResult(json: string, file: string): Result {
   let value: unknown;
   try {

@@ -45,37 +45,40 @@ import { why } from './why.ts';
 export const schema = 1;
 
 const median = open({ median: nonNegative });
-/** Repeated rounds count. */
+/** Repeated rounds have numbers of their own, so the numbers may exceed the number of rounds. */
 const roundNumber = integer(1, 10 * mostRounds);
 const runName = v.pipe(
   text,
   v.regex(/^[A-Za-z0-9-]{1,230}$/, 'may have letters, digits and - only'),
 );
-/** A server, command or host; part of paths. */
+/** A server's, a command's or a host's name; part of paths. */
 const program = v.pipe(text, v.regex(/^(?!\.\.?$)[^/\p{Cc}]{1,255}$/u, 'may have no / in it'));
 const readonlyTexts: Form<readonly string[]> = texts;
 
-/** Others' use in a phase's window, as shares of the time of a side's cores. */
+/** What else used the machine in a phase's window, as shares (0 to 1) of the time of a side's cores. */
 const noise = open({
-  /** Taken by the hypervisor. The generator's is 0 if other hosts make the load. */
+  /** Taken by the hypervisor. Shares of the generator's cores are 0 if other hosts make the load. */
   serverStealShare: nonNegative,
   generatorStealShare: nonNegative,
-  /** Use of the server's cores, but by the server (and the generator on shared cores). */
+  /** Used on the server's cores, except by the server (and the generator on shared cores). */
   serverOthersShare: nonNegative,
-  /** Use of the generator's cores, but by k6, its link, the runner and servers on shared cores. */
+  /** Used on the generator's cores, except by k6, its link, the runner and servers on shared cores. */
   generatorOthersShare: orElse(nonNegative, 0),
-  /** Its backends' use of its cores; in no share above. null: unknown, and in serverOthersShare. */
+  /** Used on the server's cores by its backends; in no share above. null: unknown, and in serverOthersShare. */
   upstreamShare: optional(orNull(nonNegative)),
-  /** Taken from the server's cores in the worst span as long as its longest pause; absent without one. */
+  /**
+   * Of the cores that the server can use, the share that the host or others took in the worst span as long as its longest pause; absent
+   * without such a pause.
+   */
   duringPause: optional(nonNegative),
-  /** The minute's average at the end. */
+  /** Load average of one minute at the window's end. */
   loadAverage: nonNegative,
   /** Mean clock of the server's cores, at begin and end; null if unknown. */
   serverMhz: orNull(pairOf(nonNegative)),
 });
 export type Noise = v.InferOutput<typeof noise>;
 
-/** What a request used in the server, connects and warm-up included; bytes are of system calls. */
+/** What the server used per request, connects and warm-up included. `readBytes` and `writtenBytes` are those of system calls. */
 export const counterNames = [
   'userCpuUs',
   'systemCpuUs',
@@ -86,42 +89,52 @@ export const counterNames = [
   'writtenBytes',
 ] as const;
 
+/** A load phase of a round. */
 const phase = open({
   ...loadFields,
-  /** The class that succeeds; `each`: each request has its own. Absent: 2xx and 3xx. */
+  /** The class of status that succeeds; `each`: each request has a status of its own. Absent: 2xx and 3xx. */
   expected: optional(expected),
-  /** CPU time of responses in the window; null for an address. */
+  /** CPU time of all its processes for the responses in the window; null for an address. */
   serverCpuSeconds: orNull(nonNegative),
   serverRssBytes: orNull(nonNegative),
-  /** Cores that it used while other sides were loaded; null if unknown. */
+  /** Cores that the server used while other sides were loaded; null if unknown. */
   idleCpuShare: orElse(orNull(nonNegative), null),
-  /** Responses per CPU time in the second half of its turns per those in the first; absent if unknown. */
+  /** Responses per CPU time of the server in the second half of its turns as a multiple of those in the first; absent if unknown. */
   cpuGain: optional(nonNegative),
-  /** Its tasks' wait for a core, as a share of its cores; absent if unknown. */
+  /** The wait of the server's tasks for a core in its turns, as a share of the cores that it can use; absent if unknown. */
   waitedShare: optional(nonNegative),
-  /** Use of its cores by others and the host; absent if unknown or perhaps a backend's. */
+  /** The use of these cores by other programs and the host in its turns; absent if unknown or if it may be a backend's. */
   othersShare: optional(nonNegative),
-  /** The generator's wait for cores that others used, as a share of the turns, at most the server's idle time; absent if unknown. */
+  /**
+   * The wait of the generator's threads for cores that other programs or the host used, as a share of the side's turns and no more than
+   * the server had time left; absent if unknown.
+   */
   generatorWaitedShare: optional(nonNegative),
-  /** Share of samples in which one of its processes was stopped; absent if unknown. */
+  /** Share of the samples in which a process of the server was stopped; absent if unknown. */
   stoppedShare: optional(nonNegative),
-  /** `counterNames` are absent for a server that was not started here. */
+  /** `counterNames` are absent where the server was not started on this machine. */
   perRequest: optional(open(each([...counterNames, ...wireNames], optional(nonNegative)))),
   /**
-   * Its overflows in the round's whole load, and its length (listen(2)). Without `backlog` (no ss) others' are counted. Absent for a server
-   * elsewhere.
+   * How often the server's accept queue overflowed in the round's whole load, connects and warm-up included, and how long it is
+   * (listen(2)). Without `backlog` (no ss) other sides' overflows are in the count. Absent where the server did not run on this machine.
    */
   acceptQueue: optional(open({ overflows: count, backlog: optional(count) })),
-  /** Who else had connections to it: another side's name, '' for another program. */
+  /**
+   * Who else had connections to the server in the round's whole load: the name of another side, '' for another program. Absent: nobody, as
+   * far as is known.
+   */
   alsoLoadedBy: optional(text),
-  /** Cores beside the servers' for its threads; absent without any, and if unknown. */
+  /** Cores beside the servers' on which its threads might run in the round's whole load; absent without any, and if unknown. */
   otherCpus: optional(list(count)),
-  /** Mean length of bodies per that of the page before; absent if alike or unknown, and if a mix's pages have it. */
+  /**
+   * Mean length of the round's bodies, divided by that of the page that was checked before; absent if they are alike, or unknown, and where
+   * the pages of a mix have such ratios.
+   */
   bodyRatio: optional(nonNegative),
-  /** Kinds of trouble in nginx's log of the round; absent without any, or below the level info. */
+  /** How often each kind of trouble with clients is in nginx's log of the whole round; absent without any, or below the level info. */
   clientErrors: optional(v.record(text, count, 'has to be an object')),
   generatorCpuSeconds: nonNegative,
-  /** null without /proc/stat's, and for an address. */
+  /** null without /proc/stat's figures, and for an address. */
   noise: orNull(noise),
   /** null on loopback. */
   network: orNull(networkUse),
@@ -131,6 +144,7 @@ export type Phase = v.InferOutput<typeof phase>;
 const round = open({
   round: roundNumber,
   phases: list(phase),
+  /** The figures of its server. */
   ...each(serverFields, optional(nonNegative)),
 });
 export type Round = v.InferOutput<typeof round>;
@@ -144,27 +158,33 @@ const trafficFields = {
 const traffic = open(trafficFields);
 export type Traffic = v.InferOutput<typeof traffic>;
 
+/** `share` of the responses, 0 to 1. */
 const bucketShare = open({ ...bucketFields, share: nonNegative });
 export type BucketShare = v.InferOutput<typeof bucketShare>;
 
-/** Counts are sums, times are of all values. Per connection and thread, `min` and `max` are over all rounds, others means. */
+/**
+ * Counts are sums, times are of all values together. Of requests/s per connection and thread, `min` and `max` are over
+ * all rounds, the other figures means of the rounds.
+ */
 const phaseResult = open({
   ...trafficFields,
   ...outcomeFields,
   expected: optional(expected),
   ...each(['latencyMs', 'connectMs', 'firstByteMs', 'sendDelayMs'], latencyFigures),
   readDelayMs: optional(latencyFigures),
+  /** From 1. */
   phase: integer(1, 100),
   rps: median,
-  /** Per request, hung ones included; null without requests. */
+  /** Successes per request, hung ones included; null without requests. */
   successRatio: orNull(nonNegative),
   buckets: list(bucketShare),
 });
 export type PhaseResult = v.InferOutput<typeof phaseResult>;
 
 /**
- * The fitted load (Load) with its page: only fields that are read are checked, as another bakeoff may have written it. `command` and
- * `asWritten`: before the fit.
+ * The load as fitted to this machine (Load), with its page. Another bakeoff may have written it, so only the fields that are read are
+ * checked. `command` and `asWritten`: before the fit. `searched`: at the rates of a search. `together`: latencies are of pages. `tls` is
+ * what the client offers.
  */
 const load = v.pipe(
   v.custom<Record<string, unknown>>(isObject, 'has to be an object'),
@@ -194,7 +214,7 @@ const bound = within(0, Number.MAX_VALUE);
 const ci95 = pairOf(bound);
 const ratioFields = { ratio: nonNegative, ci95 };
 
-/** Figures are null for a variant not run here. */
+/** A row of the table. Figures are null for a variant that was not run here. */
 const variant = open({
   name,
   /** null: published only. */
@@ -210,80 +230,88 @@ const variant = open({
       atAddress: optional(trueOrAbsent),
     }),
   ),
+  /** Why it cannot be run here. */
   publishedOnly: optional(text),
   load,
-  /** Content-Encoding and Content-Type of its first answer, '' without. */
+  /** Of its first answer: the headers Content-Encoding and Content-Type, '' without. */
   answer: optional(open(each(['encoding', 'type'], text))),
   published: orNull(publishedForm(open)),
   note: optional(text),
+  /** The curve that it belongs to. */
   series: optional(name),
   rounds: list(round),
   rps: orNull(median),
   /** Per response; null for an address. */
   serverCpuMicrosPerRequest: orNull(median),
-  /** Over all responses. */
+  /** Over all responses of all rounds. */
   latencyMs: orNull(open(each(['p50', 'p99', 'max'], nonNegative))),
   /** Per ended attempt. */
   errorsPerMillion: orNull(nonNegative),
   successRatio: orNull(nonNegative),
   /**
-   * Median share of the CPU: of its workers' cores without others' time, or of all its cores with the link, if that is more. null for an
-   * address.
+   * Median share (0 to 1) of the available CPU: of the cores of its workers or threads, without others' time; or of
+   * all its cores with the network's link, if that is more. The server's is null for an address.
    */
   ...each(['serverShare', 'generatorShare'], orNull(nonNegative)),
   /** null on loopback. */
   network: orNull(networkFigures),
-  /** Requests/s per those of continuous load; absent without turns, and at a rate. */
+  /** Requests/s in turns as a multiple of those of continuous load; absent without turns, and at a rate. */
   turnsAgainstContinuous: optional(open(ratioFields)),
-  /** Over a round's phases. */
+  /** Over all phases of a round. */
   traffic: orNull(traffic),
   phases: list(phaseResult),
 });
 export type VariantResult = v.InferOutput<typeof variant>;
 
 const metric = oneOf(['rps', 'cpu', ...latencyMetrics, ...serverMetricNames]);
+/** Responses per second, the server's CPU time per response, a percentile of the latency, or one of its server. */
 export type Metric = v.InferOutput<typeof metric>;
 const verdict = oneOf(['faster', 'slower', 'same', 'inconclusive', 'none']);
 export type Verdict = v.InferOutput<typeof verdict>;
 
-/** By another metric; 'none' if only the ratio was asked for. */
+/** A comparison by another metric; its verdict is 'none' if only the ratio was asked for. */
 const besideRatio = open({ ...ratioFields, verdict });
 export type BesideRatio = v.InferOutput<typeof besideRatio>;
 
-/** `ratio`: exp(mean ln(variant / baseline)); `ci95` holds for all comparisons and looks (docs/verdicts.md). 0: nothing to compare. */
+/**
+ * `ratio` is exp(mean ln(variant / baseline)) over the rounds; `ci95` holds for all comparisons and looks together
+ * (docs/verdicts.md). Both are 0 if nothing can be compared. While the result is partial, a verdict is not final.
+ */
 const comparison = open({
   ...ratioFields,
   metric,
   variant: name,
   baseline: name,
   verdict,
+  /** The reason for the verdict in words: the interval, or what prevents a verdict. */
   why: text,
   publishedRatio: orNull(nonNegative),
-  /** It has a verdict where it decides, and where requests/s do and both servers were at their limit. */
+  /** CPU time per request. It has a verdict where requests/s decide and both servers were at their limit, and where it decides. */
   cpu: orNull(open({ ...ratioFields, verdict: orElse(verdict, 'none') })),
   /** null if a round has fewer than 10 slower responses. */
   latency: orElse(open(each(latencyMetrics, orNull(besideRatio))), () =>
     byName(latencyMetrics, () => null),
   ),
-  /** They have a verdict where asked for. */
+  /** Those that are known. They have a verdict where they were asked for. */
   ofServer: optional(open(each(serverMetricNames, optional(besideRatio)))),
-  /** In the order of rounds; empty without a comparison. */
+  /** Ratios in the order of the rounds; empty if there is no comparison. */
   roundRatios: v.pipe(list(ratio), v.maxLength(mostRounds, `has more than ${mostRounds}`)),
-  /** Rounds far from the others; they count. */
+  /** Rounds whose ratio is far from the others; they count. */
   outliers: list(roundNumber),
   /** The only outlier, if the verdict depends on it. */
   swayedBy: orElse(orNull(open({ round: roundNumber, without: verdict })), null),
-  /** Rounds that would decide an inconclusive comparison; null if too many. */
+  /** Rounds that would probably decide an inconclusive comparison; null if too many. */
   roundsNeeded: orNull(nonNegative),
   /** Why requests/s and CPU per request disagree; '' if they agree. */
   disagreement: text,
   /** Variants whose link did not keep the delay. */
   delayNotHeld: texts,
-  /** The largest of a mix, by the time of an answer alone. Intervals hold together. */
+  /** The largest pages of a mix, by the time of an answer alone. The intervals of all hold together. */
   pages: optional(list(open({ page: text, ...ratioFields, verdict }))),
 });
 export type Comparison = v.InferOutput<typeof comparison>;
 
+/** A variant at a rate of a load in steps. */
 const rateStep = open({
   round: roundNumber,
   variant: name,
@@ -292,7 +320,7 @@ const rateStep = open({
   /** From the due time, unanswered requests included. */
   latencyMs: open(each(latencyMetrics, nonNegative)),
   kept: flag,
-  /** Why the limit was not kept; '' if it was. */
+  /** Why the limit was not kept, as a clause; '' if it was. */
   why: text,
 });
 export type RateStep = v.InferOutput<typeof rateStep>;
@@ -301,7 +329,7 @@ export type RateStep = v.InferOutput<typeof rateStep>;
 const foundRate = open({ variant: name, rate: nonNegative, ci95: orNull(ci95), atLeast: flag });
 export type FoundRate = v.InferOutput<typeof foundRate>;
 
-/** `steps` in the order tried; those of an unfinished round last. */
+/** `steps` are in the order in which they were tried; those of an unfinished round come last. */
 const search = open({
   within: withinForm(open),
   found: list(foundRate),
@@ -309,16 +337,16 @@ const search = open({
 });
 export type Search = v.InferOutput<typeof search>;
 
-/** `ratio`: the smallest above 1 that is told from noise. */
+/** The smallest effect (a ratio above 1) that so many rounds tell from noise. */
 const noiseFloor = open({ rounds: count, ratio: nonNegative });
 export type NoiseFloor = v.InferOutput<typeof noiseFloor>;
 
 const dropped = open({
   round: roundNumber,
   why: text,
-  /** By variant, of loads that ended; empty for a load in steps. */
+  /** Requests/s by variant, of loads that came to an end; empty for a load in steps. */
   rps: v.record(text, nonNegative, 'has to be an object'),
-  /** Until a later round showed that nothing was measured right. */
+  /** The round counted until a later one showed that the rounds so far were not measured right. */
   counted: optional(trueOrAbsent),
 });
 export type DroppedRound = v.InferOutput<typeof dropped>;
@@ -335,17 +363,19 @@ export type KernelSetting = v.InferOutput<typeof kernelSetting>;
 
 const pointIntegrity = open({
   ...each(['written', 'stored', 'backfilled', 'lost'], count),
+  /** Measurements that lack points. */
   lacking: optional(texts),
-  /** The database's first refusal. */
+  /** Why points are lost: the database's first refusal. */
   reason: optional(text),
+  /** Batches of points that k6 itself could not write. */
   failedWrites: optional(count),
 });
 export type PointIntegrity = v.InferOutput<typeof pointIntegrity>;
 
-/** `backfilled`: missing, and written again. */
+/** `backfilled`: written again, because they were missing. */
 const integrity = open({
   ...each(['requests', 'stored', 'backfilled', 'lost'], count),
-  /** Absent if k6's record is not at hand. */
+  /** Points of all measurements at the run's end; absent if k6's record is not at hand to count them. */
   points: optional(pointIntegrity),
 });
 export type Integrity = v.InferOutput<typeof integrity>;
@@ -356,42 +386,47 @@ export const resultForm = open({
   run: runName,
   scenario: name,
   title: text,
+  /** The article whose published figures are shown beside ours. */
   article: optional(open({ id: text, title: text, date: text })),
-  /** If it is all that differs. */
+  /** The scenario's knob, if it is all that differs. */
   knob: optional(text),
-  /** Differences are noise. */
+  /** A config was compared with itself: differences are noise. */
   control: optional(trueOrAbsent),
   startedAt: instant,
   endedAt: instant,
-  /** 'partial': ended early, with complete rounds. */
+  /** 'partial': ended early; its rounds are complete. */
   state: oneOf(['complete', 'partial']),
-  /** A line; absent if nobody could write it. */
+  /** Why a run ended early, in one line; absent if nobody could write it. */
   endedBy: optional(text),
   quick: flag,
   environment: environmentForm,
   variants: list(variant),
-  /** They are in no other figure. */
+  /** Rounds that are in no other figure; absent if there are none. */
   dropped: optional(list(dropped)),
   comparisons: list(comparison),
-  /** A round is then the kept step nearest to the rate found. */
+  /** In a search, a round is the kept step nearest to the rate found, and comparisons are of that rate. */
   search: optional(search),
   /** Metrics that --fail-if names. */
   alsoAsked: optional(list(oneOf(serverMetricNames))),
-  /** Rounds after which verdicts are looked at. */
+  /** Numbers of rounds after which verdicts are looked at. */
   looks: list(count),
-  /** Runs that share the chance of a false verdict. */
+  /** So many runs share the chance of a false verdict; absent: this one has it alone. */
   together: optional(count),
   precision: optional(nonNegative),
-  /** Without credentials. */
+  /** The command before the servers start in each round, without credentials. */
   prepare: optional(text),
-  /** Sides are the same within this of 1. */
+  /** Two variants are the same if their ratio is within this of 1 (0.01 is ±1 %). */
   sameWithin: nonNegative,
   noiseFloor: orNull(noiseFloor),
   kernelSettings: list(kernelSetting),
   /** null with `--store none`. */
   integrity: orNull(integrity),
-  /** Loaded alone after the rounds. `again`: once more, as the first loads did not agree with the rounds. `missing`: why others were not. */
+  /**
+   * Sides that were loaded alone after the rounds; absent if none was. `again`: second loads, made because the first did not agree with the
+   * rounds. `missing`: why others were not loaded, a line each.
+   */
   alone: optional(open({ sides: loadedAlone, again: optional(loadedAlone), missing: texts })),
+  /** The causes of differences; absent if they were not asked for. */
   why: optional(why),
   warnings: texts,
   footnotes: texts,

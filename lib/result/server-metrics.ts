@@ -1,30 +1,35 @@
-// The metrics of servers that can be asked for. A new one is an object here and an observer (lib/runner/observers) with its figure: result.json,
-// InfluxDB, table, CSV, verdicts and gates follow.
+// The metrics of servers that a run can be asked for. A new one is an object here, and an observer (lib/runner/observers) that gives its
+// figure. It then has a field of result.json, points and a column in InfluxDB, columns in the table and in CSV, a verdict, and a gate.
 import { short } from '../format.ts';
 import { byName, present } from '../present.ts';
 
 export interface ServerMetricFacts {
-  /** A round's field in result.json, absent if unknown. */
+  /** Its field of a round in result.json, absent there if it is not known. */
   field: string;
-  /** The name in CSV and InfluxDB. */
+  /** Its column in CSV and its field in InfluxDB. */
   column: string;
   columnUnit: 'bytes' | 'ms' | 'number';
-  /** The table's, with the unit. */
+  /** The title of its column in the table, with the unit. */
   title: string;
+  /** For people. One `unit` is `perUnit` times the unit of `field`. */
   unit: string;
   perUnit: number;
+  /** What it is, such as "the memory of all processes". */
   about: string;
+  /** In sentences. */
   name: string;
+  /** The title of an axis, with the unit. */
   axis: string;
   text: (figure: number) => string;
-  /** `same`: "as small". */
+  /** What its verdicts are called. `same` is what equal sides are: "as small". */
   verdicts: Readonly<Record<'faster' | 'slower' | 'same', string>>;
-  /** What more and less of it is. */
+  /** What more of it is called, then less. */
   ends: readonly [worse: string, better: string];
+  /** Why there is no verdict without figures. */
   missing: string;
-  /** Its name where a server ran already. */
+  /** Its name in the message that it is unknown for a server that runs already. */
   ofProcesses: string;
-  /** Least figure, in `unit`, with which an unasked difference is told. */
+  /** A difference that nobody asked for is reported only if it is at least this much in each round, in `unit`. */
   tells: number;
   /** "b uses 31 % less memory than a". @param change such as "31 % less" */
   sentence: (variant: string, baseline: string, change: string) => string;
@@ -32,7 +37,7 @@ export interface ServerMetricFacts {
   timesSentence: (variant: string, baseline: string, times: string) => string;
 }
 
-/** In the order of print; less is better. */
+/** In the order in which they are named and printed; less of each is better. */
 const serverMetrics = {
   memory: {
     // Proportional set size, connections open.
@@ -56,7 +61,7 @@ const serverMetrics = {
       `${variant} uses ${times} the memory of ${baseline}`,
   },
   startup: {
-    // Absent, too, in a run that was not asked for it.
+    // Also absent in a run that was not asked for it: its servers start at once.
     field: 'startupMs',
     column: 'startup_ms',
     columnUnit: 'ms',
@@ -85,21 +90,25 @@ type ServerColumn = (typeof serverMetrics)[ServerMetric]['column'];
 
 export const serverMetricNames = Object.keys(serverMetrics) as ServerMetric[];
 
+/** The metrics' fields of a round. */
 export const serverFields = serverMetricNames.map((metric): ServerField => factsOf(metric).field);
 
-/** By field; absent if unknown. */
+/** The figures of a round's server, by field; absent where they are not known. */
 export type ServerFigures = { [F in ServerField]?: number };
 
+/** A metric, without the type of its own values. */
 export function factsOf(
   metric: ServerMetric,
 ): ServerMetricFacts & { field: ServerField; column: ServerColumn } {
   return serverMetrics[metric];
 }
 
+/** The figures alone, of an object that has more. */
 export function serverFiguresOf(figures: ServerFigures): ServerFigures {
   return present(byName(serverFields, (field) => figures[field]));
 }
 
+/** A value for each metric's column. */
 export function serverColumns<T>(of: (metric: ServerMetric) => T): Record<ServerColumn, T> {
   const columns = serverMetricNames.map((metric) => [factsOf(metric).column, of(metric)]);
   return Object.fromEntries(columns) as Record<ServerColumn, T>;

@@ -23,29 +23,30 @@ export const perfCounts = [
   'cacheMisses',
   'branchMisses',
 ] as const;
-/** Per request, while perf looked on. */
+/** A side while perf looked on; all figures are per request. */
 const whySide = open({
   variant: name,
   /** Settings that differ from the baseline's; absent if more than two. */
   changed: optional(texts),
-  /** The pass that samples CPU time. */
+  /** Requests that ended in the pass that samples CPU time. */
   requests: count,
+  /** Requests that ended in the pass that counts calls. */
   countedRequests: optional(count),
-  /** The kernel's account of this pass. */
+  /** CPU time in this pass, as the kernel accounts it. */
   cpuUs: nonNegative,
-  /** Most frequent first. */
+  /** System calls, the most frequent first. */
   calls: list(open({ name: text, perRequest: nonNegative })),
-  /** Absent if the machine does not count them. */
+  /** `calls`: all system calls. The others are absent if the machine does not count them. */
   counts: open({
     calls: nonNegative,
     ...each(perfCounts, optional(nonNegative)),
   }),
   /** Largest first: a system call, other work of the kernel, an object in user space. */
   cpu: list(open({ ...perRequest, kind: oneOf(['call', 'kernel', 'user']), sdUs: nonNegative })),
-  /** Functions in user space with a symbol. */
+  /** The largest functions in user space with a symbol. */
   functions: list(open(perRequest)),
 });
 export type WhySide = v.InferOutput<typeof whySide>;
-/** `missing`: why parts lack data. */
+/** The parts of the CPU time. `missing`: the parts without data, a line each. */
 export const why = open({ missing: texts, sides: list(whySide) });
 export type Why = v.InferOutput<typeof why>;

@@ -1,4 +1,4 @@
-// Bodies under load against the page before it: a server may answer load with other pages.
+// Compares the bodies under load with those of the page that was checked before: a server may answer its load with other pages.
 import {
   distanceOf,
   expectedBodies,
@@ -14,25 +14,25 @@ import type { Answer } from '../servers/index.ts';
 import { RoundFailure } from './failures.ts';
 import type { PlannedVariant } from './plan.ts';
 
-/** Before the load; of several pages mean and standard deviation. */
+/** The length of a page before the load, in bytes; of several pages their mean and its standard deviation. */
 type Checked = Pick<Answer, 'bytes' | 'sdBytes'>;
 
 interface Bodies extends ExpectedBodies {
-  /** Most requests under way at the end. */
+  /** At most so many of its requests were under way at the end. */
   inFlight: number;
 }
 
-/** Bodies with another length than the page's; a mix has them by page. */
+/** Bodies with another length than the page that was checked; of a mix, those of a page. */
 interface OtherBodies {
   page?: string;
   /** As Phase.bodyRatio. */
   bodyRatio: number;
 }
 
-/** Chance brings fewer. */
+/** Chance brings no deviation of so many standard deviations. */
 const deviations = 5;
 
-/** The mean length, unless it is the page's. Several pages in random order may differ by chance. */
+/** Returns the mean body length, if it is not the page's. With several pages in a random order it may differ by chance. */
 function otherLength({ answered, bytes, inFlight }: Bodies, checked: Checked): number | undefined {
   if (answered === 0) return undefined;
   // Long pages are more often unfinished.
@@ -41,12 +41,14 @@ function otherLength({ answered, bytes, inFlight }: Bodies, checked: Checked): n
   return Math.abs(more) <= tolerated ? undefined : bytes / answered;
 }
 
-/** A counter's page, for one, may differ so much. */
+/** A body with up to so many more bytes, such as one with a counter, is the same page. */
 const tolerableBytes = 16;
 
 /**
- * The mean length over all phases per that before the load, unless alike: for a user's own config within 1 % or some bytes, and half of a
- * shorter page. @param of follows "bodies" in the message @throws RoundFailure for a shipped server, which serves files
+ * Returns the mean body length over all phases, divided by that before the load; undefined if they are alike. A user's own config may
+ * generate its pages: bodies are then alike within 1 % or tolerableBytes, and shorter ones within half of the page.
+ * @param of follows "bodies" in the message
+ * @throws RoundFailure for a shipped server, which serves files
  */
 function ratioOf(
   phases: readonly Bodies[],
@@ -69,7 +71,10 @@ function ratioOf(
   return meanBytes / Math.max(1, checked.bytes);
 }
 
-/** A mix has them by page, as far as its pages have figures. @throws RoundFailure for a shipped server, which serves files */
+/**
+ * Returns where the bodies under load are not those of the `answer` before it. A mix has them by page, as far as its pages have figures.
+ * @throws RoundFailure for a shipped server, which serves files
+ */
 export function otherBodiesOf(
   planned: Pick<PlannedVariant, 'variant' | 'page' | 'load'>,
   phases: readonly Phase[],
@@ -86,7 +91,7 @@ const bodiesIn = (phase: Phase): Bodies => ({
   inFlight: phase.inFlight,
 });
 
-/** In the order of Phase.pages; undefined if unknown, empty for a single page. */
+/** Each page's length before the load, in the order of Phase.pages; undefined if unknown. Empty for a single page. */
 function checkedPagesOf(
   { page, load }: Pick<PlannedVariant, 'page' | 'load'>,
   [first]: readonly Phase[],
@@ -106,7 +111,7 @@ function checkedPagesOf(
   });
 }
 
-/** A page's part of the load; bytes as checked or as they came, the larger. */
+/** A page's part of the load: its responses, and its bytes with the checked or with the received bodies, whichever are more. */
 interface Weight {
   responses: number;
   bytes: number;
@@ -134,14 +139,14 @@ function otherPages(
   return thatMatter(others, all).map(({ page, bodyRatio }) => ({ page, bodyRatio }));
 }
 
-/** Pages are in the same order in all phases. */
+/** A page's bodies in a phase, whose pages are in the same order as those of the others. */
 function bodiesOfPage({ pages, inFlight }: Phase, index: number): Bodies[] {
   const page = pages[index];
   if (page === undefined) return [];
   return [{ ...expectedOfPage(page), inFlight }];
 }
 
-/** As tolerableFailures. */
+/** As tolerableFailures: fewer of the responses, and of the bytes, change no figure much. */
 const shareThatMatters = 0.01;
 /** So few may be other pages by chance. */
 const fewestResponses = 5;

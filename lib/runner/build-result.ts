@@ -39,14 +39,16 @@ import { serverFiguresOf } from '../result/server-metrics.ts';
 interface Known {
   kept: readonly KeptRound[];
   dropped?: readonly DroppedRound[];
+  /** Number of rounds begun. */
   attempts?: number;
   notes: readonly string[];
-  /** Differences in the answers to a log's requests. */
+  /** Differences in the answers to a log's requests, unless the scenario's footnotes name them already. */
   lines: readonly string[];
-  /** By variant. */
+  /** First answers, by variant. */
   answers: ReadonlyMap<string, Answer>;
-  /** Steps in the present round. */
+  /** Steps of a load in steps in the present round. */
   unfinished: readonly RateStep[];
+  /** Why the run ended early. */
   endedBy?: string | undefined;
 }
 
@@ -113,7 +115,7 @@ function articleOf({ article }: Scenario): Result['article'] {
   return article && { id: article.id, title: article.title, date: article.date };
 }
 
-/** undefined unless its only two variants are shown, and for users' own configs, which may differ in more. */
+/** The scenario's knob, if its only two variants are shown; undefined for users' own configs, which may differ in more. */
 export function knobOf(scenario: Scenario, shown: readonly { name: string }[]): string | undefined {
   const variants = findVariants(scenario);
   const hasOwnConfig = variants.some(({ server }) => typeof server !== 'string' && isOwn(server));
@@ -139,7 +141,7 @@ function measuredVariant(plan: Plan, variant: Variant, { kept, answers }: Known)
   const network = networkOf(scenario, variant);
   const about = {
     name: variant.name,
-    // Steps are not the article's load.
+    // A load in steps is not the article's load, so the article's figures do not apply.
     published: stepped === undefined ? (variant.published ?? null) : null,
     ...present({
       note: variant.note,
@@ -196,7 +198,10 @@ function measuredVariant(plan: Plan, variant: Variant, { kept, answers }: Known)
   };
 }
 
-/** Leaves out credentials. @param profile before the fit */
+/**
+ * A load as a result keeps it: without credentials, and with its page.
+ * @param profile the load before it was fitted
+ */
 function loadInResult(
   load: LoadProfile,
   profile: LoadProfile,
@@ -217,7 +222,7 @@ function loadInResult(
   };
 }
 
-/** Variants with the same text are the same. */
+/** A variant's properties as text: variants with the same text are the same. */
 function setupOf(
   server: ServerSpec,
   workers: number,
@@ -249,7 +254,7 @@ function kernelSettings({ variants }: Plan, { kept }: Known): KernelSetting[] {
   }));
 }
 
-/** Lets the sink check what it holds. The result has its counts. */
+/** Has the sink check what it stored. Returns the result with the sink's counts. */
 export async function settleSink(
   run: RunBase,
   { result, kept }: { result: Result; kept: readonly KeptRound[] },

@@ -14,7 +14,10 @@ import { windowOf, type UsageSample, type UsageWindow } from './samples.ts';
 import type { Measurement } from './under-load.ts';
 import { portOf } from '../servers/strangers.ts';
 
-/** @throws RoundFailure if the server crashed, Disturbance if figures cannot be trusted for another reason */
+/**
+ * Requires that a side's figures can be trusted.
+ * @throws RoundFailure if the server crashed, Disturbance for anything else
+ */
 export function requireSound(
   { variant: { name }, load }: PlannedVariant,
   { samples, quotas, enclosed }: Measurement,
@@ -37,7 +40,7 @@ export function requireSound(
   }
 }
 
-/** Samples must have no gap in phases whose CPU time is reported. @throws Disturbance */
+/** Requires samples without a gap in the phases whose CPU time is reported. @throws Disturbance */
 export function requireSampled(
   { variant: { name }, load }: PlannedVariant,
   samples: readonly UsageSample[],
@@ -71,7 +74,7 @@ function gapIn(
 /** The two clocks are read this far apart at most, if the process is interrupted between them. */
 const toleratedStepMs = 50;
 
-/** Samples in the database have the wall clock's time. */
+/** The wall clock stamps the samples in the database. */
 function clockStepIn(samples: readonly UsageSample[]): string | undefined {
   const [least, most] = extent(samples.map(({ wallAheadMs }) => wallAheadMs));
   const first = samples[0]?.wallAheadMs ?? 0;
@@ -80,7 +83,7 @@ function clockStepIn(samples: readonly UsageSample[]): string | undefined {
   return `the machine's clock was set ${back > forward ? 'back' : 'forward'} by ${scaledTime(Math.max(back, forward))} during the load, or the machine was suspended: wait until its time is synchronised (timedatectl), and keep it awake`;
 }
 
-/** Share of the window. A run that uses just its quota may be stopped shortly before the next period. */
+/** Share of the window. The kernel may stop a run that uses just its quota shortly before the next period. */
 const toleratedThrottling = 0.001;
 
 function throttlingIn(
@@ -93,16 +96,18 @@ function throttlingIn(
   return `a CPU quota held the run back for ${scaledTime(ms)} during the load (${quotas}): take the quota away (docker run --cpus, a pod's limits.cpu), or give it more than the cores that bakeoff uses`;
 }
 
-/** From this share of a core, work in others' turns shows in their figures. */
+/** From this share of a core on, what a server does in the turns of others shows in their figures. */
 const mostOutOfTurn = 0.01;
 /** Less may be the end of a start or connection. */
 const leastOutOfTurnMs = 10;
-/** A turn's work is done by then, as the engine waits for it (longestServerWork in xk6-loadgen/engine). */
+/** Work that a turn leaves over is done by then, because the engine waits for it (longestServerWork in xk6-loadgen/engine). */
 const leftOverMs = 100;
 
 /**
- * Requires that one side's turns say nothing on another: a server under a CPU quota would recover in them, and one that works without
- * requests, as by polling, takes their time. Of a server that is loaded alone, both are part of its speed. @throws TurnsMeet
+ * Requires that sides in turns do not change each other's figures. A CPU quota that held a server back would recover in the turns of
+ * others. A server that works when it has no requests, such as one that polls, takes that time from the others. Of a server that is loaded
+ * alone, both are part of its speed.
+ * @throws TurnsMeet
  */
 export function requireSeparateTurns(sides: readonly SideInTurns[]): void {
   if (sides.length < 2) return;
@@ -124,7 +129,7 @@ export function requireSeparateTurns(sides: readonly SideInTurns[]): void {
   }
 }
 
-/** CPU time while others had their turns, and how long these were, in milliseconds. */
+/** CPU time of a side's server while others had their turns, and how long these were, in milliseconds. */
 function outOfTurn(side: SideInTurns, sides: readonly SideInTurns[]) {
   let [usedMs, othersMs] = [0, 0];
   for (const { turns, idleCpuShare, monotonicMs, seconds } of side.phases) {
@@ -154,7 +159,7 @@ interface SideInTurns {
   phases: readonly Phase[];
 }
 
-/** Milliseconds for which quotas held processes back; undefined if tolerable. */
+/** How long quotas held processes back within a window, in milliseconds; undefined if no longer than is tolerated. */
 function throttledMs(
   samples: readonly UsageSample[],
   { fromMs, toMs }: UsageWindow,
@@ -167,10 +172,14 @@ function throttledMs(
   return ms > toleratedThrottling * (toMs - fromMs) ? ms : undefined;
 }
 
-/** Others are a pause's cause if they took this share of the server's cores. */
+/** Others caused a pause if they had at least this share of the server's cores in it. With less they slow a server, but do not stop it. */
 const heldUpShare = 0.8;
 
-/** A line if the server stalled because it was stopped, or others had its cores; a stall of its own is part of its speed. */
+/**
+ * Returns a line if the server stalled because it was stopped, or because others had its cores; else undefined. A stall of the server's
+ * own is part of its speed.
+ * @param server its name
+ */
 function standstillIn(phase: Phase, server: string): string | undefined {
   const ms = pauseMs(phase);
   const { noise, stoppedShare = 0 } = phase;
@@ -184,12 +193,15 @@ function standstillIn(phase: Phase, server: string): string | undefined {
   return `${server} stalled: no response came for ${scaledTime(ms)}${ofWindow} while requests were under way; ${why}`;
 }
 
-/** Less than this share of a core for so long. */
+/** A server is idle if it uses less than this share of a core for this time. */
 const idle = { share: 0.01, ms: 100 };
-/** What a server does after its start ends by then. */
+/** What a server still does after its start has ended by then. */
 const startMs = 3000;
 
-/** @throws TurnsMeet that names a server that goes on working, or the signal's reason */
+/**
+ * Waits until the servers of all sides are idle.
+ * @throws TurnsMeet that names a server that goes on working, or the signal's reason
+ */
 export async function requireIdle(stages: readonly Stage[], signal: AbortSignal): Promise<void> {
   if (stages.length < 2) return;
   let busy = stages.flatMap(({ planned: { variant }, server }) =>

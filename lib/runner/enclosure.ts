@@ -8,16 +8,21 @@ import type { Page } from '../scenario/model.ts';
 import type { ServerSide } from '../servers/server.ts';
 import type { UsageWindow } from './samples.ts';
 
+/** An enclosure as a feature plans it, to be opened in each round. */
 export interface PlannedEnclosure {
-  /** In messages: "networks of its own". */
+  /** Its name in messages: "networks of its own". */
   name: string;
-  /** @param k6 path of the binary @throws UserError if this machine cannot make it, or the signal's reason */
+  /**
+   * @param k6 path of the binary
+   * @param scenario its name
+   * @throws UserError if it cannot be made on this machine, or the signal's reason
+   */
   requirePossible(k6: string, scenario: string, signal: AbortSignal): Promise<void>;
-  /** That its begin and end take in a round. */
+  /** Its begin and end take so long in a round. */
   seconds: number;
-  /** The least time per request: half of a request's own if two are under way at once. */
+  /** Returns the least time per request of a load, in seconds: half of a request's own time if two are under way at once. */
   secondsPerRequest(load: Load, page: Pick<Page, 'bodyBytes'>): number;
-  /** @throws UserError, or the signal's reason */
+  /** @throws UserError if it does not open, or the signal's reason */
   open(where: { k6: string; round: number; cores: Cores; signal: AbortSignal }): Promise<Enclosure>;
 }
 
@@ -26,17 +31,19 @@ export interface Enclosure {
   /** `enter` goes before the generator's command, `options` into its load. */
   client: { enter: readonly Before[]; options: LoadOptions };
   settings: Omit<KernelSetting, 'variants'>[];
-  /** Reads the CPU seconds of its own programs so far, by the side whose cores they use. */
+  /** Returns a function that reads the CPU seconds of the enclosure's own programs so far, by the side whose cores they use. */
   watchCpu(): () => { server: number; generator: number };
-  /** A line, if it ends before stop(). */
+  /** Settles if it ends before stop() is called, with a line that says how. */
   died: Promise<string>;
   /** Never throws; may be called twice. */
   stop(): Promise<void>;
 }
 
+/** A load as its enclosure saw it. */
 export interface EnclosedLoad {
   /** In order of time; absent if a window's figures need none. */
   samples?: readonly { atMs: number }[];
+  /** Returns the figures of a phase. */
   within(window: UsageWindow): Phase['network'];
   /** Warnings about the round. */
   notes: readonly string[];

@@ -2,20 +2,20 @@
 import { UserError } from '../errors.ts';
 import type { Stage } from './plan.ts';
 
-/** The message says why in a line. */
+/** The round must be repeated; the message says why in a line. */
 export class RoundFailure extends Error {
-  /** By variant; loads that came to an end. */
+  /** Requests/s by variant, of loads that came to an end. */
   rps: Readonly<Record<string, number>> = {};
 }
 
-/** The cause is outside of the server: a later try may succeed. */
+/** Something outside of the server disturbed the round, and a later try may succeed: these are tried more often. */
 export class Disturbance extends RoundFailure {}
 
-/** A server still got faster: the round is repeated with longer warm-ups. */
+/** A server still got faster after its warm-up. The round is repeated with longer ones. */
 export class StillCold extends RoundFailure {
-  /** Cold variants warm up so long in later rounds. */
+  /** Warm-up of cold variants in later rounds. */
   readonly warmupSeconds: ReadonlyMap<string, number>;
-  /** Still running: whoever catches this loads or ends them. */
+  /** The group's servers, which still run: whoever catches this loads or ends them. */
   readonly open: readonly Stage[];
 
   constructor(
@@ -31,8 +31,9 @@ export class StillCold extends RoundFailure {
 
 /** One side's turns change another's figures: its group leaves turns, so that one server is alive at a time. */
 export class TurnsMeet extends RoundFailure {
+  /** The group's variants. */
   readonly variants: ReadonlySet<string>;
-  /** No figures are lost. */
+  /** Seen before the load, so that no figures are lost. */
   readonly isBeforeLoad: boolean;
 
   constructor(message: string, variants: ReadonlySet<string>, isBeforeLoad = false) {
@@ -42,7 +43,7 @@ export class TurnsMeet extends RoundFailure {
   }
 }
 
-/** A failed check gets the load's requests/s. */
+/** Returns the result of the check of a load; a failed check has the load's requests/s. */
 export function withRps<T>(rps: RoundFailure['rps'], check: () => T): T {
   try {
     return check();

@@ -11,6 +11,7 @@ export class FirstAnswers {
   readonly #print: (line: string) => void;
   #printed: readonly string[] = [];
 
+  /** @param print is given each line once */
   constructor(context: RunBase, print: (line: string) => void) {
     this.bySide = new Map(context.answers);
     this.#context = context;
@@ -22,14 +23,14 @@ export class FirstAnswers {
     return requestLines(this.#answered());
   }
 
-  /** Prints what is new. */
+  /** Prints what is known by now, and was not printed before. */
   say(): void {
     const lines = [...this.lines(), ...this.#table()];
     for (const line of lines) if (!this.#printed.includes(line)) this.#print(line);
     this.#printed = lines;
   }
 
-  /** None for compare, which has said what differs. */
+  /** The sides that have answered; none for compare, which has already printed the differences. */
   #answered() {
     const { answers, plan } = this.#context;
     if (answers !== undefined) return [];
@@ -39,7 +40,7 @@ export class FirstAnswers {
     });
   }
 
-  /** Empty until all sides have answered. */
+  /** Lines with the differences of the answers; none until all sides have answered. */
   #table(): string[] {
     const { variants } = this.#context.plan;
     const sides = this.#answered();

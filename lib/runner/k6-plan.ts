@@ -13,19 +13,22 @@ import { mixPlan } from './mix-files.ts';
 import { drawnBy, type Group, type Plan, type PlannedVariant } from './plan.ts';
 import { expectedSeconds } from './times.ts';
 
-/** Most time for a count of requests, per expected time. */
+/** Limit for a count of requests, as a multiple of its expected time. */
 const patience = 20;
-/** Most of a warm-up's planned time until all connections had an answer. */
+/** The warm-up goes on until all connections have had an answer, but at most this many times its planned time. */
 const warmupPatience = 10;
-/** Most time for a window in turns, with ramps and drains of a server that waits. */
+/** Limit for a window in turns, with the ramps and drains of a server that waits, as a multiple of the window. */
 const turnsPatience = 5;
-/** The engine awaits seven answers of 5 s beside window and warm-up (first, connections, two drains, three of the ramp). */
+/**
+ * Limit for the answers that the engine awaits beside window and warm-up: seven of 5 s, with a margin. They are the first one, those of all
+ * connections, of the drain after the warm-up, of the ramp (three) and of the drain after the window.
+ */
 const slowAnswersSeconds = 40;
 
-/** A seed times the number of steps must stay exact. */
+/** A load in steps multiplies a seed by the number of steps. The product must stay exact. */
 const mostSeeds = 2 ** 40;
 
-/** As Phase.expected. Shipped servers have no class for 2xx: 3xx succeeds too, as in the articles. */
+/** The class of status that succeeds, as Phase.expected. Shipped servers have none for 2xx: there 3xx succeeds too, as in the articles. */
 export function expectedOf({
   variant,
   page,
@@ -37,13 +40,19 @@ export function expectedOf({
     : { expected: `${Math.floor(status / 100)}xx` as StatusClass };
 }
 
+/** What k6 loads: the URL of the page, and the server's processes, if they run here. */
 export interface Target {
   url: string;
+  /** The load's options in an enclosure; undefined on the machine's loopback. */
   enclosed?: LoadOptions | undefined;
   processes?: readonly number[] | undefined;
 }
 
-/** @param targets in the sides' order @param known as Attempt.known */
+/**
+ * Returns the load plan of a group for a round.
+ * @param targets of the sides, in their order
+ * @param known as Attempt.known
+ */
 export function loadPlanFor(
   {
     run,
@@ -106,7 +115,7 @@ function sideOptions(
   };
 }
 
-/** Null for a side whose warm-up is no load of its own; undefined if none has one. */
+/** For each side, the warm-up that is a load of its own, null without; undefined if none has one. */
 function warmUpsOf(sides: readonly PlannedVariant[]): LoadPlan['warmUps'] {
   if (!sides.some(({ load }) => warmsUpApart(load))) return undefined;
   return sides.map(({ load }) => (warmsUpApart(load) ? warmUpOptions(load) : null));
@@ -121,7 +130,10 @@ function longestPhaseSeconds({ load, page, enclosure }: PlannedVariant): number 
   return seconds + Math.max(warmupLimitSeconds, slowAnswersSeconds) + timeoutSeconds;
 }
 
-/** Not if server, enclosure or QUIC need the cores, nor at a rate, where a spinning thread delays the others. */
+/**
+ * Whether threads may spin: not if server, enclosure or QUIC need their cores, nor at a rate, at which a spinning thread delays the
+ * others.
+ */
 function maySpin(cores: Cores, { load, enclosure }: PlannedVariant): boolean {
   return (
     !isAtRate(load) &&
@@ -163,6 +175,7 @@ function tlsOptions({ tls }: Load, { host }: Page): LoadOptions['tls'] {
   return { insecureSkipVerify: true, ...tls, ...present({ serverName: serverNameOf(host) }) };
 }
 
+/** When requests start, and for how long. */
 function paceAndLength({
   rate,
   arrivals,
@@ -182,7 +195,7 @@ function warmUpOptions({ warmupSeconds, warmupLimitSeconds, warmupGain }: Load) 
   });
 }
 
-/** Adds the page's host, unless they name one. */
+/** Adds the page's host (:authority with HTTP/2) to the load's headers, unless they name a host. */
 function headersOf({ headers = {} }: Load, { host }: Page): Load['headers'] {
   const names = Object.keys(headers);
   if (host === undefined || names.some((name) => name.toLowerCase() === 'host'))

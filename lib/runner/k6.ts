@@ -34,12 +34,16 @@ const banner = `// Written by bakeoff; needs a k6 with the module k6/x/loadgen, 
 // BAKEOFF_LOAD="$(cat round-1/k6-1/load.json)" k6 run script.js
 // Where load.json has *** put credentials and bodies in, or have --keep-secrets keep them.`;
 
-/** By default lib/k6/main.ts. Throws the file system's error. */
+/** Bundles a load's script for k6, by default lib/k6/main.ts. Throws the file system's error. */
 export async function compileScript(file: string, source = usualSource): Promise<void> {
   await writeFile(file, await bundledForK6(source, banner));
 }
 
-/** A script that needs only k6 with its modules. @param first comment lines @param values JSON of names that the source declares */
+/**
+ * Bundles TypeScript into a script that needs only k6 with its modules.
+ * @param first comment lines
+ * @param values JSON definitions of names that the source declares
+ */
 export async function bundledForK6(
   file: string,
   first: string,
@@ -48,7 +52,7 @@ export async function bundledForK6(
   const { build } = await import('esbuild');
   const { outputFiles } = await build({
     entryPoints: [file],
-    // esbuild's own message about the file has several lines.
+    // esbuild's own messages about a file that cannot be written have several lines.
     write: false,
     bundle: true,
     platform: 'neutral',
@@ -65,33 +69,34 @@ export async function bundledForK6(
 
 export interface RunningK6 {
   pid: number;
+  /** Settles when k6 has ended. */
   exited: Promise<unknown>;
   /** See Child.stop. */
   stop(graceMs?: number): Promise<void>;
   files: ReturnType<typeof k6Files>;
-  /** Read them once k6 has ended. */
+  /** Outcomes of the phases, once k6 has ended: as outcomesOf. */
   results(): Promise<PhaseOutcome[]>;
 }
 
 export interface K6Options {
   script: string;
-  /** k6 writes here. */
+  /** An existing folder for all that k6 writes. */
   folder: string;
   loadPlan: LoadPlan;
   binary: string;
   cpus: readonly number[];
   /** See ChildOptions. */
   before?: readonly Before[] | undefined;
-  /** Priority above all else on its cores (needs root). */
+  /** Raises its priority above everything else on its cores (needs root). */
   goesFirst?: boolean;
   /** Where samples go beside k6's record. */
   output: SampleOutput | null;
 }
 
-/** With it a busy k6 leaves a tenth of its core to others. */
+/** At this priority a busy k6 still leaves a tenth of its core to others. */
 const firstNice = -10;
 
-/** Keeps its plan as load.json, without credentials and process ids, and its summary. */
+/** Starts k6. Keeps its plan as load.json, without credentials and process ids, and its summary as k6-summary.json. */
 export async function startK6(options: K6Options): Promise<RunningK6> {
   const { folder, loadPlan, output } = options;
   const files = k6Files(folder);
@@ -107,7 +112,7 @@ export async function startK6(options: K6Options): Promise<RunningK6> {
       ]),
       cpus: options.cpus,
       cwd: folder,
-      // The user's own would change the load or send samples elsewhere.
+      // K6_ variables of the user's shell would change the load or send the samples elsewhere.
       env: {
         ...withoutVariables(process.env, 'K6_'),
         ...withoutK6Config,
@@ -128,7 +133,7 @@ export async function startK6(options: K6Options): Promise<RunningK6> {
   };
 }
 
-/** `more` override the others. */
+/** k6's arguments; `more` come last and override the others. */
 function k6Arguments(files: RunningK6['files'], script: string, more: readonly string[]): string[] {
   return [
     'run',
@@ -148,6 +153,7 @@ function k6Arguments(files: RunningK6['files'], script: string, more: readonly s
   ];
 }
 
+/** k6's environment variables for a load plan. */
 export function ownVariables(loadPlan: LoadPlan): Record<string, string> {
   const sides = loadPlan.phases.flatMap((phase) => phase.sides);
   const threads = Math.max(...sides.map((side) => side.threads ?? 1));
@@ -155,14 +161,14 @@ export function ownVariables(loadPlan: LoadPlan): Record<string, string> {
     [loadPlanVariable]: JSON.stringify(loadPlan),
     K6_NO_USAGE_REPORT: 'true',
     K6_AUTO_EXTENSION_RESOLUTION: 'false',
-    // HTTP/3's goroutines are on all cores.
+    // HTTP/3 is made by goroutines on all cores, for which Go's own number is right.
     ...(sides.every(({ protocol }) => protocol === 'h3')
       ? {}
       : { GOMAXPROCS: String(threads + 2) }),
   };
 }
 
-/** Leaves out process ids and, unless asked for, credentials and bodies. */
+/** The plan without process ids and, unless the person asks for them, without credentials and bodies. */
 function forKeeps(plan: LoadPlan): LoadPlan {
   const shown = ({ cpuOf: _cpuOf, ...side }: SideOptions): SideOptions => ({
     ...(plan.keepSecrets
@@ -178,7 +184,11 @@ function forKeeps(plan: LoadPlan): LoadPlan {
 /** k6's time beyond the limit of its load. */
 const patienceSeconds = 30;
 
-/** @param peerDied settles with a line when a server ends @throws RoundFailure if the load is not complete, Interrupted after a signal */
+/**
+ * Waits until k6 has ended, and returns the outcomes of its phases.
+ * @param peerDied settles when a server ends by itself, with a line that says how
+ * @throws RoundFailure if the load is not complete, Interrupted after a signal
+ */
 export async function waitForK6(
   k6: RunningK6,
   { maxDurationSeconds }: LoadPlan,
@@ -210,14 +220,17 @@ export async function waitForK6(
   }
 }
 
-/** The module's (Go) or the script's. */
+/** How k6 begins its line for an error of the module (in Go) or of the script. */
 const scriptError = /^\w*Error: /;
 
-/** ErrNoAnswer, with the side's place if there are several. */
+/** The module's error for a load that the engine gave up (ErrNoAnswer), with the side's place if there are several. */
 const noAnswer =
   /^GoError: loadgen\.alternate: (?:sides\[(?<place>\d+)\]: )?(?<reason>no request was answered.*)/;
 
-/** @throws Error with k6's error, its last line, or how far the load came, if phases are missing or it failed */
+/**
+ * Reads the outcomes of the phases from k6's folder.
+ * @throws Error with k6's error, or its last line, or how far the load came, if some are missing or it failed
+ */
 export async function outcomesOf(
   { code, signal }: { code: number | null; signal: string | null },
   folder: string,
@@ -244,7 +257,7 @@ export async function outcomesOf(
   );
 }
 
-/** Says how far a load came that k6 ended at its limit. */
+/** How far a load came that k6 ended at its limit, by its record. */
 function overran(record: string, { maxDurationSeconds, phases }: LoadPlan): string {
   const points = textOf(record).split('\n').flatMap(pointsIn);
   const progress = (phases[0]?.sides ?? []).map(({ requests, tags = {} }) => {
@@ -266,7 +279,7 @@ function errorsAmong(points: readonly CountPoint[]): string {
   return ` (${whole(countOf(failed))} without an answer: ${kinds.join(', ')})`;
 }
 
-/** Counts requests that ended, or those with a kind of error. */
+/** A point of the record that counts requests that ended, or those of them that ended with a kind of error. */
 interface CountPoint {
   variant: string;
   kind: string | undefined;
@@ -292,11 +305,12 @@ function outcomesIn(lines: readonly string[]): PhaseOutcome[] {
     .map((line) => JSON.parse(line.slice(phaseLinePrefix.length), plain) as PhaseOutcome);
 }
 
+/** Puts texts of servers in one line each, because they appear in messages and tables. */
 function plain(_key: string, value: unknown): unknown {
   return typeof value === 'string' ? inOneLine(value) : value;
 }
 
-/** Reads what ended since the last call. */
+/** Returns a function that reads the outcomes of the phases that ended since its last call. */
 export function followPhases(consoleFile: string): () => PhaseOutcome[] {
   const newLines = followLines(consoleFile);
   return () => {
@@ -309,14 +323,14 @@ export function followPhases(consoleFile: string): () => PhaseOutcome[] {
   };
 }
 
-/** k6 writes a second's samples in this order. */
+/** k6 writes a second's samples in this order: time under load, responses by class, connections. */
 const sampleLine =
   /^\{"metric":"loadgen_(seconds|responses|connections)","type":"Point","data":\{.*?"value":([\d.e+-]+)/;
 
 /** The rest of a second may be too short for a rate. */
 const shortestSeconds = 0.1;
 
-/** Reads the responses of the last second in k6's record; null before the first. */
+/** Returns a function that reads the responses per second in the last second that k6 has recorded; null before the first. */
 export function followRate(recordFile: string): () => number | null {
   const newLines = followLines(recordFile);
   let [seconds, responses] = [0, 0];
@@ -332,7 +346,7 @@ export function followRate(recordFile: string): () => number | null {
   };
 }
 
-/** Reads the lines added since the last call; none without the file. */
+/** Returns a function that reads the lines added to a file since its last call; none without the file. */
 function followLines(file: string): () => string[] {
   let [offset, rest] = [0, ''];
   const buffer = Buffer.alloc(64 * 1024);

@@ -8,15 +8,20 @@ import { versionsOf } from '../servers/build.ts';
 import { startServer, type RunningServer, type StartOptions } from '../servers/index.ts';
 import type { ToolName } from '../setup/tools.ts';
 
+/** Another machine for the servers, which may have programs that this one lacks. */
 export interface PlannedMachines {
-  /** Messages name it. */
+  /** The flag that asks for it, for messages. */
   flag: string;
-  /** @throws UserError if it cannot be used */
+  /**
+   * Connects to it.
+   * @throws UserError if it cannot be used
+   */
   open(run: MachinesFor): Promise<Machines>;
 }
 
+/** Facts of a run that are known before its machines are. */
 interface MachinesFor {
-  /** Or of the sides: "address". */
+  /** Kinds of the servers, or of the sides: "address". */
   kinds: readonly string[];
   asked: AskedCores;
   scenario: Pick<Scenario, 'sharedCores'>;
@@ -24,29 +29,37 @@ interface MachinesFor {
 
 export interface Machines extends MachinesInUse {
   cores: Cores;
-  /** Those that this machine must have. */
+  /** Returns those of the servers' programs that this machine must have. */
   neededLocally(servers: readonly ServerName[]): readonly ServerName[];
-  /** @param localBinaries of neededLocally @throws UserError, or the signal's reason */
+  /**
+   * Gets the programs of the servers.
+   * @param localBinaries programs of this machine: what neededLocally returned
+   * @throws UserError, or the signal's reason
+   */
   tools(
     servers: readonly ServerName[],
     localBinaries: Readonly<Record<ToolName, string>>,
     signal: AbortSignal,
   ): Promise<ServerTools>;
-  /** @throws UserError if the load does not reach the servers */
+  /**
+   * The facts of another machine for the result.
+   * @throws UserError if the load does not reach the servers
+   */
   facts(): Promise<Pick<Environment, 'serverHost'>>;
   /** Never throws. */
   close(): Promise<void>;
 }
 
-/** The rounds' part. */
+/** The part of a run's machines that its rounds use. */
 export interface MachinesInUse {
+  /** See startServer. */
   start(spec: ServerSpec, options: StartOptions): Promise<RunningServer>;
-  /** Why it cannot be used any more. */
+  /** Says why the machine cannot be used any more; undefined while it can. */
   lost(): string | undefined;
 }
 
 interface ServerTools {
-  /** Where the servers start. */
+  /** Paths of the programs where the servers start. */
   binaries: Partial<Record<ServerName, string>>;
   versions: Readonly<Record<string, string>>;
 }

@@ -38,7 +38,7 @@ import {
 } from './plan.ts';
 import { estimatedSeconds, secondsPerRound } from './times.ts';
 
-/** Absent: as the scenario, or the default. */
+/** What a user may choose. Absent: as the scenario, or the default. */
 export interface PlanOptions
   extends
     Pick<
@@ -49,12 +49,13 @@ export interface PlanOptions
     Pick<FitOptions, 'durationSeconds' | 'warmupSeconds' | 'arrivals'> {
   /** Not with `precision`. */
   rounds?: number;
-  /** A plan with too few rounds for a verdict is then refused. */
+  /** Conditions of the exit code; a plan with too few rounds for a verdict is then refused. */
   failIf?: { gates?: readonly { metric?: Metric }[] };
   /** Sides that are compared by their start-up stay on the machine's loopback. */
   ownLoopbacks?: boolean;
+  /** All servers run already, whatever the scenario says of them. */
   atAddresses?: true;
-  /** Features read them. */
+  /** The flags of the command by name, for features. */
   flags?: ReadonlyMap<string, string>;
 }
 
@@ -62,7 +63,9 @@ const quickRounds = 4;
 export const defaultSameWithin = 0.01;
 
 /**
- * @param limits of the process that makes the load @throws UserError for a load that does not fit, and without a round or verdict asked for
+ * Makes the plan for the variants `asked`.
+ * @param limits of the process that makes the load; `files` is the hard limit
+ * @throws UserError for a load that does not fit, and for a plan without a round or a verdict that was asked for
  */
 export function makePlan(
   asWritten: Scenario,
@@ -109,9 +112,13 @@ export function makePlan(
   return draft;
 }
 
+/** What a run measures: the scenario, those of its variants that are in the table, and its load in steps. */
 type Subject = Pick<PlanDraft, 'scenario' | 'shown' | 'stepped'>;
 
-/** As a feature may change it. @throws UserError (exit code 2) for a search, if no feature searches */
+/**
+ * Returns the scenario as it is written, or as a feature changes it.
+ * @throws UserError (exit code 2) for a search, if no feature searches
+ */
 function subjectOf(asWritten: Scenario, asked: readonly Variant[], options: PlanOptions): Subject {
   const { flags = new Map<string, string>() } = options;
   const given = { scenario: asWritten, shown: asked, flags, responses: responsesFor(options) };
@@ -123,7 +130,7 @@ function subjectOf(asWritten: Scenario, asked: readonly Variant[], options: Plan
   return { scenario, shown: other?.variants ?? asked, ...present({ stepped }) };
 }
 
-/** Fits loads to the cores and options. */
+/** Returns the variants that can be run, with their loads fitted to the cores and the options. */
 function plannedVariants(
   { scenario, shown, stepped }: Subject,
   cores: Cores,
@@ -131,7 +138,7 @@ function plannedVariants(
 ): PlannedVariant[] {
   const { quick, exact, durationSeconds, warmupSeconds, arrivals } = options;
   const runnable = shown.filter(isRunnable);
-  // nginx, h2o and nghttpd answer the first request as the last.
+  // Servers with a config are nginx, h2o and nghttpd. They answer the first request as fast as later ones.
   const isUnknown = options.atAddresses || runnable.some(({ server }) => !isConfigured(server));
   const fit = {
     generatorCores: generatorCores(cores),
@@ -150,7 +157,7 @@ function plannedVariants(
   });
 }
 
-/** undefined on loopback. @throws UserError (exit code 2) for a network, if no feature makes one */
+/** Returns the variant's enclosure; undefined on loopback. @throws UserError (exit code 2) for a network, if no feature makes one */
 export function enclosureOf(scenario: Scenario, variant: Variant): PlannedEnclosure | undefined {
   const planned = firstOf(features, ({ enclosure }) => enclosure?.(scenario, variant));
   if (planned === undefined && networkOf(scenario, variant) !== undefined)
@@ -158,7 +165,7 @@ export function enclosureOf(scenario: Scenario, variant: Variant): PlannedEnclos
   return planned;
 }
 
-/** @throws UserError */
+/** @throws UserError for what no run of the plan could do */
 function requirePossible(draft: PlanDraft, { arrivals, failIf }: PlanOptions): void {
   requireTime(draft);
   requireMetric(draft, failIf);
@@ -171,12 +178,12 @@ function requirePossible(draft: PlanDraft, { arrivals, failIf }: PlanOptions): v
   if (failIf !== undefined) requireVerdict(draft, failIf);
 }
 
-/** Responses that a verdict at a rate needs, over all phases. */
+/** Responses that a round at a rate needs for its verdict, of all its phases together. */
 function responsesFor({ metric = 'p99' }: Pick<PlanOptions, 'metric'>): number {
   return isLatency(metric) ? responsesNeeded[metric] : 0;
 }
 
-/** If rates make too few requests for a verdict: what would do. */
+/** Lines to print before the load if rates make too few requests for a verdict. They say what would be enough. */
 export function fewAnswersLines(plan: PlanDraft): string[] {
   const { metric = 'p99', scenario, variants, stepped } = plan;
   if (stepped !== undefined || !isCompared(plan)) return [];
@@ -198,7 +205,7 @@ export function fewAnswersLines(plan: PlanDraft): string[] {
   ];
 }
 
-/** If the time leaves fewer rounds than a verdict needs: what would do. */
+/** Lines to print before the load if the time limit leaves fewer rounds than a verdict needs. They say what would be enough. */
 export function fewRoundsLines(plan: PlanDraft): string[] {
   const { rounds, maxTimeSeconds = Infinity } = plan;
   if (rounds < minimumRounds || !isCompared(plan)) return [];
@@ -215,7 +222,7 @@ function rangeText(numbers: readonly number[]): string {
   return least === most ? whole(least) : `${whole(least)} to ${whole(most)}`;
 }
 
-/** @param written rounds of the scenario @param usual without them */
+/** @param written number of rounds of the scenario; undefined: as verdicts need @param usual for those */
 function looksOf(
   { precision, rounds, quick }: PlanOptions,
   written: number | undefined,
@@ -227,7 +234,10 @@ function looksOf(
   return written === undefined ? usual : onlyLook(written);
 }
 
-/** Not without verdicts, for the noise floor, or if the time limit comes first: then a single look has the full 5 %. */
+/**
+ * Whether verdicts may end the run. They may not if there are none, if the run measures the noise floor, or if the time limit
+ * comes first; then the single look has the full 5 %.
+ */
 function mayEndEarly(plan: PlanDraft): boolean {
   return (
     plan.scenario.control !== true &&
@@ -245,12 +255,12 @@ function isCompared({ scenario, variants }: PlanDraft): boolean {
   );
 }
 
-/** In UTC: 2026-11-20T08-15-30-nginx-open-file-cache. */
+/** Name of a run in UTC, e.g. 2026-11-20T08-15-30-nginx-open-file-cache. */
 export function runName(scenario: string, startedAt: Date): string {
   return `${startedAt.toISOString().slice(0, 19).replaceAll(':', '-')}-${scenario}`;
 }
 
-/** That must be installed: all but the user's own builds. */
+/** Returns the servers that must be installed, each once: all but the user's own builds. */
 export function serversOf(servers: readonly ServerSpec[]): ServerName[] {
   return [
     ...new Set(
@@ -271,7 +281,7 @@ function requireOpenFiles(
   { files }: GroupLimits,
 ): void {
   const needed = connections + otherFiles;
-  // The higher requirement first: it satisfies both.
+  // The higher requirement comes first, because raising the limit for it satisfies both.
   if (isConfigured(server) && (server.fileLimit ?? Infinity) > needed)
     fileLimitFor(
       `${name}: ${server.name}`,
@@ -296,7 +306,7 @@ function requireTime(draft: PlanDraft): void {
     );
 }
 
-/** An environment variable has 128 KiB (MAX_ARG_STRLEN); the rest is for other options. */
+/** k6 gets its load plan in an environment variable of at most 128 KiB (MAX_ARG_STRLEN); the rest is for other options. */
 const mostRequestBytes = 100_000;
 
 function requireShort({ groups }: PlanDraft): void {
@@ -311,6 +321,7 @@ function requireShort({ groups }: PlanDraft): void {
   }
 }
 
+/** Metrics of servers that conditions of the exit code name; undefined without any. */
 function alsoAskedBy({ failIf }: PlanOptions): ServerMetric[] | undefined {
   const asked = serverMetricNames.filter((name) =>
     failIf?.gates?.some(({ metric }) => metric === name),
@@ -346,7 +357,7 @@ function requireMetric(draft: PlanDraft, { gates = [] }: FailIf = {}): void {
   }
 }
 
-/** Servers that may get faster are measured without a warm-up. */
+/** Names the servers that may get faster and are measured without a warm-up. */
 export function coldNotes({ variants }: Pick<PlanDraft, 'variants'>): string[] {
   const cold = variants.filter(
     ({ load, variant }) =>
@@ -356,7 +367,7 @@ export function coldNotes({ variants }: Pick<PlanDraft, 'variants'>): string[] {
   return [warning.withoutWarmup(enumeration(cold.map(({ variant }) => variant.name)))];
 }
 
-/** Only ss tells whether a command waits for a backend or for its cores. */
+/** Names the commands that may starve unseen: only ss tells whether a command waits for a backend or for its cores. */
 export function unseenWaitsNotes(
   { variants, cores }: Pick<PlanDraft, 'variants' | 'cores'>,
   hasSs = helperIfThere('ss') !== undefined,

@@ -1,4 +1,4 @@
-// The phases of a side's round: the engine's results, with what was observed meanwhile.
+// The phases of a side's round: the engine's results, with what was observed within their windows.
 import { pauseMs } from '../analysis/limit.ts';
 import { responsesOf } from '../analysis/phases.ts';
 import { sharesCores } from '../machine/cores.ts';
@@ -22,7 +22,10 @@ import {
 import { stoppedShareOf, waitsOf } from './starved.ts';
 import type { Measurement } from './under-load.ts';
 
-/** @param othersAreKnown the use of the server's cores by others can be told from the sides' own */
+/**
+ * Joins the engine's results with the samples within their windows.
+ * @param othersAreKnown the use of the server's cores by others can be told from the sides' own
+ */
 export function phasesOf(
   measurement: Measurement,
   planned: PlannedVariant,
@@ -76,7 +79,10 @@ export function phasesOf(
   });
 }
 
-/** From a side's first request in its turns to its last answer, with the ramp before and the drain after the window. */
+/**
+ * The time from a side's first request in its turns to its last answer. A window leaves out the ramp before the first turn and the drain
+ * after the last one. The server is idle before and after, unless its warm-up was just before.
+ */
 function spanOfTurns({ turns, latencyMs }: LoadResult, window: UsageWindow): UsageWindow {
   if (turns === null || turns.rampMs === 0) return window;
   return {
@@ -86,7 +92,7 @@ function spanOfTurns({ turns, latencyMs }: LoadResult, window: UsageWindow): Usa
   };
 }
 
-/** Responses that the figures count, per responses with ramps and drains: each costs the same CPU time. */
+/** Share of the responses in its turns, ramps and drains included, that the figures count: each costs the same CPU time. */
 function countedShare(result: LoadResult): number {
   const all = result.turns?.responses ?? 0;
   return all === 0 ? 1 : responsesOf(result) / all;

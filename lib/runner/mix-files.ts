@@ -9,7 +9,7 @@ import { isMix } from '../scenario/pages.ts';
 import type { PlannedVariant } from './plan.ts';
 import { secondsAlone } from './times.ts';
 
-/** A page's requests for the generator, as JSON a line; the file is named by its content. */
+/** A page's requests as the generator reads them, a JSON object a line. The file's name has a hash of this text. */
 interface MixFile {
   file: string;
   text: string;
@@ -17,7 +17,7 @@ interface MixFile {
 
 const known = new WeakMap<Page, MixFile>();
 
-/** undefined for a single page. */
+/** Returns the file of a page's requests; undefined for a single page. */
 export function mixFileOf(page: Page): MixFile | undefined {
   if (!isMix(page)) return undefined;
   const before = known.get(page);
@@ -32,12 +32,12 @@ export function mixFileOf(page: Page): MixFile | undefined {
   return mix;
 }
 
-/** Text to compare: requests, which may be many, as their file's name. */
+/** The page's properties, to be compared as text: its requests as their file's name, since they may be many. */
 export function pageFacts(page: Page): object {
   return { ...page, requests: mixFileOf(page)?.file };
 }
 
-/** Only sides with lists of requests need it. @param inSteps without time for single pages */
+/** Returns the parts of a load plan that only sides with lists of requests need. @param inSteps the load has no time for single pages */
 export function mixPlan(
   sides: readonly Pick<PlannedVariant, 'page'>[],
   inSteps: boolean,
@@ -47,7 +47,7 @@ export function mixPlan(
   return inSteps ? { mixFiles } : { mixFiles, aloneSeconds: secondsAlone };
 }
 
-/** k6's environment is too small for them. Throws the file system's error. */
+/** Writes the files of the pages: k6's environment is too small for them. Throws the file system's error. */
 export async function writeMixFiles(pages: readonly Page[], folder: string): Promise<void> {
   const texts = new Map<string, string>();
   for (const page of pages) {
@@ -59,7 +59,7 @@ export async function writeMixFiles(pages: readonly Page[], folder: string): Pro
   );
 }
 
-/** Query values in them may be secret. */
+/** Removes the files of writeMixFiles, because query values in them may be secret. */
 export async function removeMixFiles(folder: string): Promise<void> {
   const mixFiles = namesIn(folder).filter((name) => /^requests-\w+\.ndjson$/.test(name));
   await Promise.all(mixFiles.map((name) => rm(join(folder, name), { force: true })));

@@ -1,4 +1,5 @@
-// A loopback of its own for a side whose config may have code: a network namespace with lo alone, without other sides or services.
+// A loopback of its own for a side whose config may have code: a network namespace with lo alone. From there the code reaches neither the
+// other sides nor services of this machine.
 import { once } from 'node:events';
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
@@ -9,10 +10,10 @@ import { pipesOf, startChild } from '../process.ts';
 import { loopbackAddress } from '../servers/ports.ts';
 import type { Enclosure } from './enclosure.ts';
 
-/** It has as many digits as a free port, since answers may contain it. */
+/** As long as a free port of this machine, since answers may contain it. */
 const port = 20_000;
 
-/** Brings lo up, sets kernel settings (a line with the file, one with the value), and holds the namespace. */
+/** Brings lo up, sets the kernel settings of its input (a line with the file, then one with the value), and holds the namespace. */
 const holdScript = `
   ip link set lo up || exit
   while IFS= read -r file && [ -n "$file" ] && IFS= read -r value; do
@@ -21,7 +22,10 @@ const holdScript = `
   echo ready
   read -r end`;
 
-/** Takes the kernel settings of the machine's network. @throws UserError, as without root; or the signal's reason */
+/**
+ * Opens a loopback of a side's own, with the kernel settings of the machine's network.
+ * @throws UserError if there can be none, as without root; or the signal's reason
+ */
 export async function openOwnLoopback(signal: AbortSignal): Promise<Enclosure> {
   signal.throwIfAborted();
   const child = await startChild({
@@ -61,13 +65,13 @@ export async function openOwnLoopback(signal: AbortSignal): Promise<Enclosure> {
   };
 }
 
-/** That a namespace with lo alone has too. */
+/** Folders of the settings that a namespace with lo alone has too. */
 const settingFolders =
   'core ipv4 ipv4/route ipv4/conf/all ipv4/conf/default ipv4/conf/lo ipv4/neigh/default ipv4/neigh/lo'
     .split(' ')
     .map((name) => `/proc/sys/net/${name}`);
 
-/** Pairs of file and value, as --prepare may have changed them. */
+/** The settings of this machine's network, as pairs of file and value. --prepare may have changed values. */
 function settingsHere(): string[] {
   settingFiles ??= settingFolders.flatMap(writableIn);
   return settingFiles.flatMap((file) => {

@@ -1,4 +1,4 @@
-// A run: its plan, and what its rounds get and return.
+// A run: its plan (variants, groups of each round), and what its rounds get and return.
 import { createHash } from 'node:crypto';
 import type { Look } from '../analysis/looks.ts';
 import type { MeasuredVariant } from '../analysis/verdict.ts';
@@ -39,125 +39,140 @@ export interface Plan {
   /** The run's folder, and tag `run` of its points. */
   run: string;
   scenario: Scenario;
-  /** Rows of the table; some may be published only. */
+  /** All rows of the table, in the scenario's order; some may be published only. */
   shown: readonly Variant[];
+  /** The rows that are run. */
   variants: readonly PlannedVariant[];
-  /** As each round loads them. */
+  /** The same variants, as each round loads them. */
   groups: readonly Group[];
   cores: Cores;
+  /** The most rounds that the run may have. */
   rounds: number;
   /** Ascending; the last is after `rounds`. */
   looks: readonly Look[];
-  /** So many runs share the chance of a false verdict, as those of an article. */
+  /** So many runs share the chance of a false verdict: those of an article. Absent: this one has it alone. */
   together?: number;
   /** No round begins that would not end within it. */
   maxTimeSeconds?: number;
-  /** The run goes on until intervals are within this of their ratios (0.01: 1 %), or within a tenth of their effects. */
+  /** The run goes on until each interval is within this of its ratio (0.01: 1 %), or within a tenth of its effect. */
   precision?: number;
+  /** See Result. */
   sameWithin: number;
-  /** It judges, instead of the load's default. */
+  /** Metric of the verdicts, instead of the load's default. */
   metric?: Metric;
-  /** Conditions of the exit code name them. */
+  /** Other metrics of servers that conditions of the exit code name (--fail-if). */
   alsoAsked?: readonly ServerMetric[];
+  /** Absent: the scenario's phases. */
   stepped?: SteppedLoad;
   quick: boolean;
   exact: boolean;
-  /** Sides have loopbacks of their own, instead of the machine's. */
+  /** Each side's server and load are in a loopback of the side's own, instead of the machine's. */
   ownLoopbacks?: true;
   /** A command for the shell before the servers start, in each round. */
   prepare?: string;
-  /** A lone answer's time, by variant; absent: unknown. */
+  /** How long a lone answer took, by variant. Absent: not known. */
   answerSeconds?: ReadonlyMap<string, number>;
-  /** load.json keeps credentials and bodies. */
+  /** load.json has credentials and bodies as they are sent. */
   keepSecrets?: true;
 }
 
-/** The run's name has the start time. */
+/** A plan without its run's name, which has the start time. */
 export type PlanDraft = Omit<Plan, 'run'>;
 
 /** A load in steps, as a feature plans it: k6 chooses each step's rate by earlier outcomes, and one step stands for the round. */
 export interface SteppedLoad {
   /** As a predicate: "searches for a rate". */
   does: string;
-  /** They count unless the user or the scenario gives a number of rounds. */
+  /** When its verdicts are looked at, unless the user or the scenario gives a number of rounds. */
   looks: readonly Look[];
-  /** It counts unless the user or the load gives a window and warm-up. */
+  /** A step's window and warm-up in seconds, unless the user or the load gives them. */
   step: NonNullable<FitOptions['step']>;
-  /** A round takes about so many. */
+  /** About how many steps a round takes. */
   expectedSteps: number;
-  /** The script's source, in place of lib/k6/main.ts. */
+  /** Path of the k6 script's source, which takes the place of lib/k6/main.ts. */
   script: string;
-  /** @throws UserError (exit code 2) for a load that cannot be made in steps */
+  /** @throws UserError (exit code 2) for a plan whose load cannot be made in steps */
   requirePossible(draft: PlanDraft): void;
+  /** Limit for all steps of a round, in seconds. */
   longestSeconds(sides: readonly PlannedVariant[]): number;
-  /** Makes LoadPlan.steps. @param known rates found in earlier rounds, in requests/s by variant @param seed of the round */
+  /**
+   * Returns what the script needs, for LoadPlan.steps.
+   * @param known rates found in earlier rounds, in requests/s by variant
+   * @param seed of the round
+   */
   planFor(
     sides: readonly PlannedVariant[],
     known: ReadonlyMap<string, readonly number[]>,
     seed: string,
   ): unknown;
-  /** None once its steps are over. */
+  /** Returns a side's step in a phase; none once its steps are over. */
   stepsIn(outcome: PhaseOutcome, side: number, variant: string, round: number): RateStep[];
-  /** The outcome in a few words. */
+  /** Returns the outcome of a step in a few words. */
   textOf(step: RateStep): string;
-  /** Throws UserError, which ends the run, or Disturbance. */
+  /**
+   * What a side found in a round.
+   * @throws UserError, which ends the run, or Disturbance
+   */
   foundBy(side: SteppedSide): SteppedRound;
-  /** @param steps of all rounds, in order */
+  /** Returns its part of the result. @param steps of all rounds, in their order */
   resultOf(
     measured: readonly Pick<MeasuredVariant, 'name' | 'found'>[],
     steps: readonly RateStep[],
   ): Pick<Result, 'search'>;
 }
 
+/** A side after a round of its steps. */
 export interface SteppedSide {
   planned: Pick<PlannedVariant, 'variant' | 'load'>;
   server: VariantResult['server'];
+  /** Of the side, as many as outcomes. */
   phases: readonly Phase[];
   outcomes: readonly PhaseOutcome[];
+  /** Its place among the sides. */
   side: number;
   cores: Cores;
-  /** Found in earlier rounds, in requests/s. */
+  /** Rates found in earlier rounds, in requests/s. */
   known: readonly number[];
   round: number;
 }
 
 export interface SteppedRound {
-  /** `step`: the phase that stands for the round; `rate` and `atLeast` as in FoundRate. */
+  /** `step` is the index of the phase that stands for the round; `rate`, in requests/s, and `atLeast` as in FoundRate. */
   found: { step: number } & Pick<FoundRate, 'rate' | 'atLeast'>;
   steps: RateStep[];
 }
 
-/** That a k6 loads in turns. */
+/** Variants that a k6 loads in turns. */
 export interface Group {
   sides: readonly PlannedVariant[];
-  /** Mean of a turn; absent: the engine chooses. */
+  /** Mean length of a turn; absent: the engine chooses. */
   sliceSeconds?: number;
-  /** Absent: one after the other. */
+  /** The sides warm up at the same time. Absent: one after the other. */
   warmTogether?: true;
 }
 
 export interface GroupLimits {
-  /** Open, of a process. */
+  /** Open files of a process. */
   files: number;
   /** Free memory of this machine. */
   memoryBytes: number;
 }
 
-/** With more, each waits too long for its next turn. */
+/** With more sides, each would wait too long for its next turn. */
 const mostTogether = 100;
-/** k6's beside its connections, as the engine counts them. */
+/** File descriptors of k6 besides its connections, as the engine counts them. */
 export const otherFiles = 64;
-/** Share of the free memory for k6 and servers. */
+/** Part of the free memory that k6 and the servers may use. */
 const usablePart = 0.5;
-/** A server and its part of k6, without connections. */
+/** Memory of a server and its part of k6, without connections. */
 const baseBytes = 64 * 1024 ** 2;
-/** Both sides' buffers and TLS. */
+/** Memory of a connection on both sides: buffers, TLS. */
 const connectionBytes = 64 * 1024;
 
-/** On shared cores the kernel needs time to spread threads anew. */
+/** Length of a turn on cores that server and generator share: the kernel needs some time to spread their threads anew. */
 const sharedSliceSeconds = 0.25;
 
-/** Not in a feature's enclosure, which is for one variant, nor with several phases. */
+/** Whether a variant can take turns: not in an enclosure of a feature, which is for one variant, nor with several phases. */
 export function isInTurns(
   { phases }: Scenario,
   { enclosure }: Pick<PlannedVariant, 'enclosure'>,
@@ -165,7 +180,7 @@ export function isInTurns(
   return phases === undefined && enclosure === undefined;
 }
 
-/** Keeps loads with and without a rate apart, no port twice, and within the limits. */
+/** Divides the variants into groups: with and without a rate apart, no port twice, and no group beyond the limits. */
 export function groupsOf(
   scenario: Scenario,
   variants: readonly PlannedVariant[],
@@ -194,7 +209,7 @@ export function groupsOf(
   );
 }
 
-/** Puts the named variants into groups of their own. */
+/** Returns the groups with the named variants in groups of their own. */
 export function apart(groups: readonly Group[], names: ReadonlySet<string>): Group[] {
   return groups.flatMap(({ sides, ...group }) => {
     const alone = sides.filter(({ variant }) => names.has(variant.name));
@@ -223,7 +238,10 @@ export function portsTaken(variants: readonly PlannedVariant[]): Map<string, str
   return why;
 }
 
-/** Two alternate (AB, BA, …), more are permuted at random by `seed` and `round` (from 1): slow changes of the machine favour none. */
+/**
+ * Returns the order of a round's groups: two alternate (AB, BA, …), more get a random permutation that depends on `seed` and `round`
+ * (from 1). Slow changes of the machine then favour no group.
+ */
 export function orderOfRound<T>(all: readonly T[], round: number, seed: string): T[] {
   if (all.length <= 2) return round % 2 === 1 ? [...all] : all.toReversed();
   return all
@@ -232,23 +250,24 @@ export function orderOfRound<T>(all: readonly T[], round: number, seed: string):
     .map(({ item }) => item);
 }
 
-/** Uniform in [0, 1): 48 bits of the seed's SHA-256. */
+/** A uniform number in [0, 1), the same for the same seed: 48 bits of its SHA-256. */
 export function drawnBy(seed: string): number {
   return createHash('sha256').update(seed).digest().readUIntBE(0, 6) / 2 ** 48;
 }
 
+/** What all rounds of a run share. */
 export interface RunBase {
   plan: Plan;
   /** results/<run> */
   folder: string;
-  /** Takes figures besides the folder. */
+  /** Where its figures go besides the folder; null: nowhere. */
   sink: Sink | null;
   signal: AbortSignal;
-  /** Variants that were started to make the plan have some. */
+  /** Answers of variants that were started to make the plan. */
   answers?: ReadonlyMap<string, Answer>;
 }
 
-/** @param place of the group in the round, from 1 */
+/** Loads a group in a round and returns the outcome of each variant. @param place of the group in the round, from 1 */
 export type RunGroup = (
   group: Group,
   place: number,
@@ -256,43 +275,52 @@ export type RunGroup = (
 ) => Promise<Map<string, VariantRound>>;
 
 export interface RunContext extends RunBase {
+  /** Paths of binaries. */
   tools: { k6: string; servers: Partial<Record<ServerName, string>> };
+  /** The compiled k6 script. */
   script: string;
+  /** They start the servers, and may make the load. */
   machines: MachinesInUse;
-  /** Throws UserError, which ends the run, or the signal's reason. */
+  /**
+   * Runs the plan's `prepare`.
+   * @throws UserError, which ends the run, or the signal's reason
+   */
   prepare?: () => Promise<void>;
 }
 
+/** A side's server and enclosure, up until `stop`. */
 export interface Stage {
   planned: PlannedVariant;
   server: RunningServer;
   /** undefined on the machine's loopback. */
   enclosure: Enclosure | undefined;
-  /** Absent if unknown, or not asked for: all sides then start at once. */
+  /** Of the server; absent where it is not known, or nobody asked for it, so that all sides start at once. */
   startupMs?: number;
-  /** Load with the warm-up, in an earlier try at the round. */
+  /** Load that it has had in an earlier try at the round, in seconds with the warm-up; absent: none. */
   servedSeconds?: number;
-  /** A line, when server or enclosure ends by itself. */
+  /** Settles when server or enclosure ends by itself, with a line that says how. */
   died: Promise<string>;
-  /** Never throws; may be called twice. */
+  /** Ends both. Never throws; may be called twice. */
   stop(): Promise<void>;
 }
 
+/** A variant's part of a round. */
 export interface VariantRound extends ServerFigures {
   server: NonNullable<VariantResult['server']>;
-  /** A load in steps has the one that stands for the round. */
+  /** Of a load in steps: the step that stands for the round. */
   phases: Phase[];
   stepped?: SteppedRound;
-  /** All that k6 made. */
+  /** All requests that k6 made. */
   requests: number;
   /** Warnings on the server's log, its answers, its enclosure, and what was not stored. */
   notes: string[];
   /** Last line of the server's log, if requests failed. */
   describeEnd?: string | undefined;
+  /** Kernel settings of its enclosure. */
   settings?: Omit<KernelSetting, 'variants'>[];
-  /** k6's, with the samples of the whole group. */
+  /** k6's record with the samples of the whole group; undefined: none. */
   recordFile: string | undefined;
-  /** k6 sent its samples nowhere. */
+  /** k6 sent its samples nowhere: only its record has them. */
   unsent: boolean;
 }
 
@@ -303,12 +331,13 @@ export interface ServerSamples {
   samples: readonly UsageSample[];
 }
 
+/** A round that counts, with an outcome for every variant. */
 export interface KeptRound {
   round: number;
   outcomes: ReadonlyMap<string, VariantRound>;
 }
 
-/** Values of --out, and environment variables. */
+/** Where k6 sends its samples: values of --out, and environment variables. */
 export interface SampleOutput {
   out: readonly string[];
   env: Readonly<Record<string, string>>;
@@ -316,13 +345,15 @@ export interface SampleOutput {
 
 /** A sink that the flags ask for, opened before the first round. */
 export interface PlannedSink {
-  /** That this machine must have. */
+  /** Programs that this machine must have. */
   tools: readonly ToolName[];
-  /** Throws UserError without space for so many bytes. */
+  /** @throws UserError if there is no space for so many bytes */
   requireSpace(bytes: number): Promise<void>;
   /**
-   * @param tools paths of its programs @param cpus cores for them
-   * @param folder for data of its own, instead of all runs'; it must then start at once @throws UserError, or the signal's reason
+   * @param tools paths of its programs
+   * @param cpus cores for them
+   * @param folder for its data, instead of the one that all runs share; the sink must then start at once
+   * @throws UserError, or the signal's reason
    */
   open(asked: {
     tools: Partial<Record<ToolName, string>>;
@@ -332,15 +363,18 @@ export interface PlannedSink {
   }): Promise<Sink>;
 }
 
-/** Where figures go besides the folder. A returned line says what was not stored, which must not cost a round. */
+/**
+ * Where a run's figures go besides its folder. A line that a method returns says why something was not stored, which must not cost a
+ * round.
+ */
 export interface Sink {
-  /** By program. */
+  /** Versions of its programs by name. */
   versions: Readonly<Record<string, string>>;
-  /** Asked before each load; null if k6's samples must wait for the check at the end. */
+  /** How k6 sends its samples there, asked before each load; null if they must wait for the check at the end. */
   k6Output(): Promise<SampleOutput | null>;
-  /** Stores the samples of a server. */
+  /** Stores the samples of a side's server. */
   afterLoad(plan: Plan, load: ServerSamples): Promise<string | null>;
-  /** Called at the run's begin, after each kept round, and at the end. */
+  /** Stores the result so far, at the run's begin, after each round that is kept, and at the end. */
   after(
     run: RunBase,
     result: Result,
@@ -349,26 +383,30 @@ export interface Sink {
   ): Promise<string | null>;
   /** Deletes a round that no longer counts. */
   forget(plan: Plan, round: number): Promise<string | null>;
-  /** Stores the findings of features. */
+  /** Stores the result with the findings of features. */
   found(run: RunBase, result: Result, kept: readonly KeptRound[]): Promise<string | null>;
-  /** Counts what is stored of kept rounds, and writes missing points again. Returns the result with the counts. */
+  /** Checks at the end of a run that all kept rounds are stored, and writes missing points again. Returns the result with the counts. */
   settle(run: RunBase, result: Result, kept: readonly KeptRound[]): Promise<Result>;
+  /** May be called twice. */
   close(): Promise<void>;
 }
 
+/** A try at a round. */
 export interface Attempt {
-  /** Number in folders and tags. */
+  /** Its number in folders and tags. */
   round: number;
-  /** First answers by variant, to which the round adds; absent: none is a first start. */
+  /** First answers by variant; the round adds its own. Absent: none is a first start. */
   answers?: Map<string, Answer>;
-  /** Before the load of first starts. */
+  /** Called before the load of servers that were started for the first time. */
   onAnswers?(): void;
-  /** Stages of the only group, still cold in the last try. The round uses and ends them. */
+  /** Servers of the only group, and enclosures, which were still cold in the last try. The round uses and ends them. */
   open?: readonly Stage[];
+  /** See warmCosts; of the rounds so far. */
   warmCosts?: ReadonlyMap<string, number>;
-  /** Rates that steps found in earlier rounds, in requests/s by variant. */
+  /** For a load in steps: the rates found in earlier rounds, in requests/s by variant. */
   known?: ReadonlyMap<string, readonly number[]>;
+  /** Called after each step. */
   onStep?(steps: readonly RateStep[]): void;
-  /** About twice a second, of the last second; null before the first. */
+  /** Called about twice a second with the group's responses in the last second; null before the first. */
   onLoad(rps: number | null): void;
 }

@@ -6,7 +6,10 @@ import { closeNewFiles, freeBytes, makeFolder, requireSpace } from '../files.ts'
 import { checkWritable, requireClosedToOthers } from '../writing.ts';
 import { UserError } from '../errors.ts';
 
-/** Makes it if missing. @throws UserError if it cannot be written to or has too little space */
+/**
+ * Makes the folder `out` if it is missing.
+ * @throws UserError if it cannot be written to or has too little space
+ */
 export async function checkResultsFolder(out: string, neededBytes: number): Promise<void> {
   try {
     makeFolder(out);
@@ -21,15 +24,18 @@ export async function checkResultsFolder(out: string, neededBytes: number): Prom
 
 export interface RunFolder {
   /**
-   * Goes through an open descriptor for root: else the owner of a parent could replace the folder, and k6 would run a foreign script as
-   * root.
+   * Path of the run's files. For root the path goes through an open descriptor. Otherwise the owner of a parent folder could
+   * replace the folder, and k6 would run a foreign script as root.
    */
   path: string;
-  /** The path that people know. */
+  /** Its path as people know it. */
   name: string;
 }
 
-/** It and all files from now on are this user's alone: they may have secrets. @throws UserError */
+/**
+ * Makes the run's folder in `out`. It and all files from now on are readable by this user alone, because they may have secrets.
+ * @throws UserError
+ */
 export async function createRunFolder(out: string, run: string): Promise<RunFolder> {
   const name = join(out, run);
   await mkdir(name, { mode: 0o700 }).catch((error: unknown) => {
@@ -42,29 +48,29 @@ export async function createRunFolder(out: string, run: string): Promise<RunFold
   const descriptor = openSync(name, constants.O_DIRECTORY | constants.O_NOFOLLOW);
   // Processes that bakeoff starts use it too.
   const path = `/proc/${process.pid}/fd/${descriptor}`;
-  // Another's would be no folder of root's, or have something in it.
+  // The folder that was just made is root's and empty. Any other one was put in its place.
   if (fstatSync(descriptor).uid !== 0 || readdirSync(path).length > 0)
     throw new UserError(`${name} was replaced by another user: name another folder with --out`);
   return { path, name };
 }
 
-/** If that fails, it stays. */
+/** Removes the folder of a run that has no result; if that fails, it stays. */
 export async function removeWithoutResult({ path, name }: RunFolder): Promise<void> {
   if (existsSync(join(path, 'result.json'))) return;
   try {
     for (const entry of readdirSync(path)) await rm(join(path, entry), { recursive: true });
     await rmdir(name);
   } catch {
-    // It must not hide why the run ended.
+    // A folder that stays must not hide why the run ended.
   }
 }
 
-/** Makes a folder for each variant's server and each k6, too. */
+/** The folder of a round, with a folder for each variant's server and each k6. */
 export function roundFolder(runFolder: string, round: number): string {
   return join(runFolder, `round-${round}`);
 }
 
-/** By the kernel's code. */
+/** Why something cannot be written, by the kernel's code. */
 export const writeReasons: Readonly<Record<string, string>> = {
   EACCES: 'you may not write there',
   EPERM: 'you may not write there',
@@ -79,9 +85,10 @@ export const writeReasons: Readonly<Record<string, string>> = {
   ENAMETOOLONG: 'its name is too long',
 };
 
+/** The files of another round need more. */
 const fullBelowBytes = 250e3;
 
-/** Says so if the file system is full: each part fails with another message. */
+/** Like folderError. If the file system is full, the error says so, because each part fails with a different message. */
 export async function explainFailure({ path, name }: RunFolder, error: unknown): Promise<unknown> {
   const isFull = (await freeBytes(path)) < fullBelowBytes;
   return folderError(name, isFull ? { code: 'ENOSPC' } : error, path);

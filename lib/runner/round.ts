@@ -1,4 +1,4 @@
-// A group in a round: starts, loads, checks, stores.
+// A group in a round: starts its enclosures and servers, loads them, checks the figures and stores them.
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { roundRps, succeeded } from '../analysis/phases.ts';
@@ -48,9 +48,10 @@ import { underLoad, type Measurement } from './under-load.ts';
 import { goingOn, longerWarmup, warmAtOnce } from './warmups.ts';
 
 /**
- * Ends all that it started, but with StillCold. @param place of the group in the round, from 1
- * @throws UserError if a first start fails or a machine is lost; Interrupted after a signal; RoundFailure if something fails later;
- * Disturbance if the figures cannot be trusted
+ * Loads a group in a round, and returns the outcome of each variant. Ends everything that it started, except after StillCold.
+ * @param place of the group in the round, from 1
+ * @throws UserError if a server does not start or answer right for the first time, or a machine is lost; Interrupted after a signal
+ * @throws RoundFailure if a server, enclosure or k6 fails later; Disturbance if the figures cannot be trusted
  */
 export async function runGroup(
   context: RunContext,
@@ -62,7 +63,7 @@ export async function runGroup(
   try {
     return await groupRound(context, group, place, attempt);
   } catch (error) {
-    // Its connection also kept other runs away.
+    // A lost machine is not connected again: another run may use it once the connection has ended.
     const lost = machines.lost();
     if (!signal.aborted && lost === undefined) throw error;
     if (error instanceof StillCold) await stopAll(error.open);
@@ -89,7 +90,7 @@ async function groupRound(
     await mkdir(folder, { recursive: true });
     requireOtherBackends(stages);
     if (attempt.round === 1) await requireIdle(stages, signal);
-    // A log's requests have the statuses of their servers' answers.
+    // Requests of a log have the statuses that their servers answered with.
     await writeMixFiles(
       stages.map(({ planned }) => planned.page),
       context.folder,
@@ -140,14 +141,14 @@ function phasesOfAll(
   stages: readonly Stage[],
   measured: readonly Measurement[],
 ): Phase[][] {
-  // The use by others is read where the servers are, and here.
+  // The use of cores by others is read where the servers are, and here.
   const othersAreKnown = stages.every(({ server }) => server.atAddress === undefined);
   return stages.map(({ planned, server }, side) =>
     phasesOf(measured[side] as Measurement, planned, plan, server, othersAreKnown),
   );
 }
 
-/** None for steps, whose rates differ. */
+/** Requests/s by variant; none for loads in steps, whose rates differ. */
 function rpsOf({ plan }: RunContext, stages: readonly Stage[], phases: readonly Phase[][]) {
   if (plan.stepped !== undefined) return {};
   return Object.fromEntries(
@@ -155,7 +156,7 @@ function rpsOf({ plan }: RunContext, stages: readonly Stage[], phases: readonly 
   );
 }
 
-/** @throws StillCold, with all servers running, if one still got faster and can warm up longer */
+/** @throws StillCold, with all servers still running, if one still got faster after its warm-up, and that can be longer */
 function requireWarm(
   stages: readonly Stage[],
   phasesOfSides: readonly Phase[][],
@@ -208,7 +209,7 @@ function outcomeOf(
     known: known?.get(name) ?? [],
     round,
   });
-  // Only the step that stands for the round needs samples without a gap; it is chosen from sound ones.
+  // Only the step that stands for the round, which is chosen from sound ones, needs samples without a gap.
   const phases = stepped === undefined ? all : [all[stepped.found.step] as Phase];
   requireSampled(planned, measurement.samples, phases);
   const [first] = phases;
@@ -251,8 +252,9 @@ function serverFacts({ variant }: PlannedVariant, server: RunningServer): Varian
 }
 
 /**
- * Runs `prepare`, and starts servers and enclosures at once, or one after the other where start-up times are asked for. Leaves none when
- * it throws: UserError if `prepare` or a first start fails, RoundFailure later.
+ * Runs the plan's `prepare`, and starts the servers and enclosures of all sides: at once, or, where their start-up times are asked for, in
+ * a round's order one after the other, so that none takes another's cores. Leaves none when it throws.
+ * @throws UserError if `prepare` or a server's first start fails, RoundFailure for later starts
  */
 export async function openStages(
   context: RunContext,
@@ -292,7 +294,7 @@ async function stopAll(stages: readonly Stage[]): Promise<void> {
   await Promise.all(stages.map((stage) => stage.stop()));
 }
 
-/** Unless stated, a page's length is that of the first answer. */
+/** A page without a stated length has that of the variant's first answer. */
 function withLength(page: Page, first: Answer | undefined): Page {
   if (first === undefined || isMix(page) || page.bodyBytes !== undefined) return page;
   return { ...page, bodyBytes: first.bytes };

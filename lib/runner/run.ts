@@ -1,3 +1,4 @@
+// The rounds of a run, and its result after each of them.
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { turnsDisagree } from '../analysis/continuous.ts';
@@ -34,8 +35,12 @@ import { resultJson } from '../result/result-file.ts';
 import { warning } from '../report/warnings/run.ts';
 import { writeWhole } from '../writing.ts';
 
+/** Progress of a run. */
 export interface RunEvents {
-  /** `rps` of the last second, null before; `comparisons` of earlier rounds; `secondsLeft` to the next look or the end. */
+  /**
+   * `variants` are under load. `rps`: responses of the last second, null before the first; `comparisons`: of the earlier rounds;
+   * `secondsLeft`: estimated time to the next look at the verdicts, or to the end.
+   */
   load(what: {
     round: number;
     variants: readonly string[];
@@ -43,25 +48,27 @@ export interface RunEvents {
     comparisons: readonly Comparison[];
     secondsLeft: number;
   }): void;
+  /** The sides made a step. */
   stepped(what: { round: number; steps: readonly RateStep[] }): void;
+  /** A variant's part of a round has ended. */
   measured(what: { round: number; variant: string; outcome: VariantRound }): void;
-  /** For the person. */
+  /** A line about the course of the run, for the person. */
   say(line: string): void;
-  /** Why the run takes another time than was announced. */
+  /** The run will take another time than was announced: a line with the reason. */
   announce(line: string): void;
 }
 
-/** A server's own failure repeats; a disturbance from outside passes. */
+/** A server's own failure usually repeats; a disturbance from outside passes, often after some seconds. */
 const triesOfFailing = 2;
 const triesOfDisturbed = 5;
-/** Doubled after each disturbance of a round. */
+/** Pause after the first disturbance of a round; it doubles with each further one. */
 const firstPauseMs = 250;
 
-/** It has lost nothing. */
+/** Whether a round has lost nothing, as it had no load. */
 const isBeforeLoad = (failure: RoundFailure): boolean =>
   failure instanceof TurnsMeet && failure.isBeforeLoad;
 
-/** Where turns do not agree with continuous load: uses up what a server has in store for a burst. */
+/** Warm-up of sides whose turns do not agree with continuous load. It uses up what a server has in store for a burst. */
 const apartWarmupSeconds = 5;
 
 export interface RunOutcome {
@@ -102,25 +109,27 @@ class Rounds {
   readonly #kept: KeptRound[] = [];
   readonly #dropped: DroppedRound[] = [];
   readonly #notes: Set<string>;
-  /** Whose log a note quotes. */
+  /** Variants whose log a note quotes. */
   readonly #quoted = new Set<string>();
   readonly #answers: FirstAnswers;
   #endedBy: string | undefined;
   #attempts = 0;
-  /** They have longer warm-ups and separated sides where needed. */
+  /** The plan's groups, with longer warm-ups and separated sides where needed. */
   #groups: readonly Group[];
-  /** Still cold in the last try; they go on in the next. */
+  /** Servers that were still cold in the last try at the next round, and go on in it. */
   #open: readonly Stage[] = [];
-  /** Tries at the next round. */
+  /** Failed tries at the next round. */
   #failures: RoundFailure[] = [];
   #slowestSeconds = 0;
   readonly #timeLeft: TimeLeft;
+  /** What the last round measured; empty before. */
   #lastOutcomes: ReadonlyMap<string, VariantRound> = new Map();
-  /** What the last try measured. */
+  /** Requests/s in the last try at a round. */
   #lastRps: DroppedRound['rps'] = {};
   #comparisonsSoFar: readonly Comparison[] = [];
+  /** Steps in the present round. */
   #steps: RateStep[] = [];
-  /** What the present round has measured. */
+  /** Variants that the present round has measured. */
   #outcomes = new Map<string, VariantRound>();
 
   constructor(given: Given) {
@@ -153,7 +162,7 @@ class Rounds {
     } catch (error) {
       const ended = signal.aborted ? new Interrupted() : error;
       this.#endedBy = inOneLine(messageOf(ended));
-      // If this fails too, result.json has the last complete round.
+      // If this fails too, result.json has the last complete round, and the first error is reported.
       const result = await this.#save('partial', true).catch(() => this.#resultNow('partial'));
       return { result, kept: this.#kept, ended };
     }
@@ -168,7 +177,7 @@ class Rounds {
     }
   }
 
-  /** Saves the result, if another round is to follow. */
+  /** After a kept round: saves the result, if another round is to follow. */
   async #goesOnAfterRound(): Promise<boolean> {
     if (await this.#leavesTurns()) return true;
     if (this.#kept.length === this.#plan.rounds || this.#verdictsAreDecided()) return false;
@@ -180,7 +189,7 @@ class Rounds {
     return true;
   }
 
-  /** Waits, longer after each disturbance, if there is time for another try. */
+  /** After a dropped round: waits for a while, longer after each disturbance, if there is time for another try. */
   async #triesAgain(failure: RoundFailure): Promise<boolean> {
     const pauseMs =
       failure instanceof Disturbance ? firstPauseMs * 2 ** (this.#failures.length - 1) : 0;
@@ -238,7 +247,7 @@ class Rounds {
     return noted;
   }
 
-  /** Returns why the round was dropped. Throws after too many failures. */
+  /** Runs a round and keeps it, or returns why it was dropped. Throws after too many failures. */
   async #tryRound(): Promise<RoundFailure | undefined> {
     const place = this.#kept.length + 1;
     const roundBeganAtMs = performance.now();
@@ -286,9 +295,9 @@ class Rounds {
   async #lengthenWarmups({ warmupSeconds, message, open }: StillCold) {
     this.#groups = withWarmups(this.#groups, warmupSeconds);
     this.#open = open;
-    // Another group's must be alone.
+    // The servers of another group are to be alone.
     if (this.#groups.length > 1) await this.#stopOpen();
-    // Earlier rounds may have been cold throughout.
+    // Earlier rounds had the same warm-up, and may have been cold from begin to end.
     if (this.#kept.length < minimumRounds) await this.#dropKept(message);
   }
 
@@ -297,7 +306,7 @@ class Rounds {
     this.#open = [];
   }
 
-  /** @throws UserError, which ends the run */
+  /** @throws UserError, which ends the run, after too many failures of a round */
   #countFailure(failure: RoundFailure, place: number) {
     this.#failures.push(failure);
     const faults = this.#failures.filter((fault) => !(fault instanceof Disturbance));
@@ -309,7 +318,7 @@ class Rounds {
       );
   }
 
-  /** @param place among the kept rounds, from 1, which decides the order */
+  /** Loads every group once. @param place of the round among the kept ones, from 1, which decides the order */
   async #runRound(place: number, attempt: Omit<Attempt, 'onLoad'>) {
     this.#timeLeft.began(
       secondsPerRound({ ...this.#plan, groups: this.#groups }),
@@ -346,7 +355,7 @@ class Rounds {
     return (performance.now() - this.#beganAtMs) / 1000;
   }
 
-  /** If it has changed by a quarter. @param place of the present round, from 1 */
+  /** Announces the time that the run will take, if it has changed by a quarter. @param place of the present round, from 1 */
   #announceTime(place: number) {
     const [at, rounds] = [this.#elapsedSeconds(), roundsToLook(this.#plan, place)];
     const news = this.#timeLeft.newsOf(place - 1, rounds, at);
@@ -361,7 +370,7 @@ class Rounds {
     this.#events.announce(`${reason}: ${timeText(least as number, longest as number)}`);
   }
 
-  /** None for steps, whose rates differ. */
+  /** Requests/s by variant; none for loads in steps, whose rates differ. */
   #rpsOf(outcomes: ReadonlyMap<string, VariantRound>): DroppedRound['rps'] {
     if (this.#plan.stepped !== undefined) return {};
     return Object.fromEntries([...outcomes].map(([name, { phases }]) => [name, roundRps(phases)]));
@@ -384,7 +393,7 @@ class Rounds {
     );
   }
 
-  /** There always is time for the first round. */
+  /** Whether there is no time for so many more rounds after a pause. There always is for the first round. */
   #timeIsOver(pauseMs = 0, rounds = 1) {
     const neededSeconds = pauseMs / 1000 + rounds * this.#slowestSeconds;
     return (
@@ -393,9 +402,12 @@ class Rounds {
     );
   }
 
-  /** If turns do not agree with continuous load, their rounds no longer count, and the group's sides are loaded one after the other. */
+  /**
+   * At a look: whether turns turn out not to agree with continuous load. Then the rounds so far no longer count, and the sides of that
+   * group are loaded one after the other.
+   */
   async #leavesTurns(): Promise<boolean> {
-    // Both then depend on which threads meet on which core.
+    // On shared cores, turns and continuous load depend more on which threads meet on which core than on each other.
     if (sharesCores(this.#plan.cores)) return false;
     if (
       this.#kept.length < minimumRounds ||
@@ -428,7 +440,7 @@ class Rounds {
     return false;
   }
 
-  /** Loads them one after the other. Rounds in turns no longer count. */
+  /** From now on loads these variants one after the other. Rounds in turns no longer count. */
   async #loadAlone(variants: ReadonlySet<string>, why: string) {
     this.#groups = apart(this.#groups, variants);
     await this.#dropKept(why);
@@ -448,7 +460,7 @@ class Rounds {
     const { comparisons } = this.#resultNow('partial');
     const open = unsettled(comparisons, this.#plan.precision).map(({ variant }) => variant);
     const isJudged = comparisons.some(({ verdict }) => verdict !== 'none');
-    // Without a verdict a usual run still makes all rounds.
+    // Without a verdict a usual run still measures all its rounds.
     if (open.length === 0) return isJudged || this.#plan.precision !== undefined;
     const names = [...new Set(open)];
     if (this.#plan.precision !== undefined && !this.#timeIsOver())

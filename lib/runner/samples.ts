@@ -12,35 +12,37 @@ import type { ServerSample, TreeUsage } from '../servers/usage.ts';
 const intervalMsPerServer = 100;
 const longestIntervalMs = 1000;
 
-/** Equal for all sides; CPU seconds are sums since some start. */
+/** Readings that are the same for all sides; CPU seconds are sums since some start. */
 interface SharedUse {
   /** k6, this process, and an enclosure's programs on the generator's cores. */
   generatorCpuSeconds: number;
   /** An enclosure's programs on the server's cores; 0 on loopback. */
   enclosureCpuSeconds: number;
-  /** On the server's cores; null if unknown, 0 without backends. */
+  /** The servers' backends on the server's cores; null if unknown, 0 without backends. */
   upstreamCpuSeconds: number | null;
+  /** See ThrottlingWatch.read. */
   throttledMs: number;
   machine: MachineReading;
 }
 
-/** A sample of a side's server, on the monotonic clock. */
+/** A sample of a side's server at an instant of the monotonic clock. */
 export interface UsageSample extends SharedUse, TreeUsage {
   atMs: number;
+  /** The wall clock minus the monotonic clock. */
   wallAheadMs: number;
-  /** Sum over the group. */
+  /** CPU seconds of all servers of the group. */
   serversCpuSeconds: number;
 }
 
 export type UsageSampler = ReturnType<typeof sampleUsage>;
 
-/** They never throw. */
+/** Functions that read the present use; none throws. */
 export interface UsageReaders {
   servers: readonly StartedServer['usage'][];
   shared(): SharedUse;
 }
 
-/** 1 to 10 times a second from now on. */
+/** Samples 1 to 10 times a second from now on. */
 export function sampleUsage({ servers, shared }: UsageReaders) {
   const samples = servers.map((): UsageSample[] => []);
   const take = () => {
@@ -56,9 +58,9 @@ export function sampleUsage({ servers, shared }: UsageReaders) {
     Math.min(longestIntervalMs, intervalMsPerServer * servers.length),
   );
   return {
-    /** So far, of the server at that place. */
+    /** The samples so far, of the server at that place. */
     samplesOf: (place: number) => samples[place] as UsageSample[],
-    /** Takes a last sample. */
+    /** Takes a last sample and ends. */
     stop() {
       clearInterval(timer);
       take();
@@ -67,8 +69,8 @@ export function sampleUsage({ servers, shared }: UsageReaders) {
 }
 
 /**
- * Joins a side's samples with those of the servers' machine. The generator's cores stay this machine's. @param there of the whole group
- * @param place the side's
+ * Adds to a side's samples those of the servers' machine, at the same instants. The generator's cores stay this machine's.
+ * @param there samples of all servers of the group; `place` is the side's
  */
 export function withServer(
   samples: readonly UsageSample[],
@@ -112,14 +114,15 @@ const coreParts = ['processes', 'interrupts', 'steal', 'idle'] as const;
 
 export type UsageWindow = ReturnType<typeof windowOf>;
 
-/** `idleBefore`: there is no warm-up. */
+/** A phase's window on the monotonic clock. `idleBefore`: there is no warm-up. */
 export function windowOf({ monotonicMs: [fromMs, toMs] }: LoadResult, { warmupSeconds }: Load) {
   return { fromMs, toMs, idleBefore: warmupSeconds === 0 };
 }
 
 /**
- * CPU seconds and highest memory, from the sample before the window (if the server was idle, else between two) to that behind it. @param
- * samples around it
+ * Returns a server's CPU seconds within a window, and its highest memory. The window begins at the sample before it if the server was
+ * idle, else between two samples, and ends at the sample behind it, since the load ends there.
+ * @param samples in order of time, around the window
  */
 export function usageBetween(
   samples: readonly ServerSample[],
@@ -139,7 +142,7 @@ export function usageBetween(
 const cpuOf = ({ cpuSeconds }: Pick<ServerSample, 'cpuSeconds'>): number => cpuSeconds;
 export const waitOf = ({ waitedSeconds }: TreeUsage): number => waitedSeconds;
 
-/** Interpolates; constant outside of the samples. */
+/** Interpolates a figure between the samples around an instant; outside of the samples it is constant. */
 export function valueAt<S extends { atMs: number }>(
   samples: readonly S[],
   atMs: number,
@@ -153,20 +156,25 @@ export function valueAt<S extends { atMs: number }>(
   return of(before) + perMs * (atMs - before.atMs);
 }
 
+/** Error of the kernel's ticks, as a share of the time. */
 const tickError = 0.02;
 
 export interface NoiseCores {
+  /** Numbers of cores. */
   server: number;
   generator: number;
   /** Both sides use the same cores. */
   shared: boolean;
+  /** See interruptsApart. */
   interruptsApart: boolean | undefined;
   hasUpstreams: boolean;
 }
 
 /**
- * CPU seconds of others on some cores. Interrupts may count as the interrupted process's, and so as ours; if unknown, the lower figure
- * counts. @param ours of bakeoff and its servers there @param coreSeconds the cores' time
+ * Returns the CPU seconds of others on some cores. The kernel may count interrupts in the interrupted process's time, and so in ours;
+ * if unknown, the lower figure counts.
+ * @param ours CPU seconds of bakeoff and its servers there
+ * @param coreSeconds the cores' time
  */
 export function othersOn(
   { processes, interrupts }: Pick<CoreSeconds, 'processes' | 'interrupts'>,
@@ -179,7 +187,7 @@ export function othersOn(
   return isApart ? others : others + interrupts;
 }
 
-/** null if the kernel does not count. @param samples in order, not empty */
+/** Returns the noise within a window; null if the kernel does not count it. @param samples in order of time, not empty */
 export function noiseBetween(
   samples: readonly UsageSample[],
   { fromMs, toMs }: Pick<UsageWindow, 'fromMs' | 'toMs'>,
@@ -224,13 +232,14 @@ export function noiseBetween(
   };
 }
 
+/** Spans overlap: so many of them begin within the length of one. */
 const beginsPerSpan = 8;
-/** A pausing server uses less of its usual CPU time, even if the span is not quite the pause's. */
+/** In a pause a server uses less than this part of its usual CPU time, also if the span is not quite that of the pause. */
 const atRest = 0.25;
 
 /**
- * The greatest share of a server's usable cores that others took in such a span; no more than its tasks waited for: it may leave them its
- * cores.
+ * Returns the greatest share (0 to 1) of the cores that a server can use which the host or others took from it in a span of the window.
+ * Others took no more than the server's tasks waited for: a server that waits for something else leaves them its cores.
  */
 export function mostTaken(
   spanMs: number,
@@ -260,7 +269,7 @@ export function mostTaken(
   return most;
 }
 
-/** First and last within the window: outside an idle server's cores may be slow. */
+/** The first and last clock rate within the window: outside of it an idle server's cores may be slow. */
 function clocks(samples: readonly UsageSample[], fromMs: number, toMs: number): Noise['serverMhz'] {
   const known = samples.flatMap(({ atMs, machine }) =>
     typeof machine.serverMhz === 'number' ? [{ atMs, mhz: machine.serverMhz }] : [],

@@ -1,4 +1,4 @@
-// How long others used the cores of a side's server, or stopped its processes.
+// How long others kept a side's server from working: they used its cores, or stopped its processes.
 import type { LoadResult } from '../result/load-result.ts';
 import type { Noise, Phase } from '../result/result.ts';
 import {
@@ -12,7 +12,7 @@ import {
 
 type Window = Pick<UsageWindow, 'fromMs' | 'toMs'>;
 
-/** Share of the samples within a window; undefined without any. */
+/** Share of the samples within a window in which a process of the server was stopped; undefined without samples. */
 export function stoppedShareOf(
   samples: readonly Pick<UsageSample, 'atMs' | 'stopped'>[],
   { fromMs, toMs }: Window,
@@ -22,13 +22,14 @@ export function stoppedShareOf(
   return inside.filter(({ stopped }) => stopped).length / inside.length;
 }
 
-/** A wait may be for a backend that uses more. */
+/** With more of the server's cores for its backend, a wait may be for the backend. */
 const littleUpstream = 0.01;
 
 /**
- * How long a server's tasks waited for its cores in its turns, also for each other; how long others used these; and how long the generator
- * waited while the server was idle. All absent if unknown or if the generator uses these cores too; the last two if others may be a backend.
- * @param backendsAreKnown a wait for a backend does not look like one for another program
+ * Returns how long a server's tasks waited for its cores during its turns, including waits for each other, how long other programs and
+ * the host used these cores, and how long the generator waited while the server had time left. All are absent if unknown or if the
+ * generator uses these cores too; the last two are absent if other programs cannot be distinguished from a backend.
+ * @param backendsAreKnown a wait for a backend does not look like a wait for another program
  */
 export function waitsOf(
   result: LoadResult,
@@ -59,7 +60,7 @@ export function waitsOf(
   return { waitedShare, othersShare, generatorWaitedShare };
 }
 
-/** CPU seconds on the server's cores in its turns, which took `seconds`. */
+/** CPU seconds of others on the server's cores in its turns, which took `seconds`; undefined if they are not known. */
 function othersIn(result: LoadResult, { serverOthersShare }: Noise, cores: NoiseCores) {
   if (result.turns === null)
     return {

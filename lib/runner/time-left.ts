@@ -3,24 +3,28 @@ import { duration, enumeration } from '../format.ts';
 import { median } from '../analysis/statistics.ts';
 import type { PlannedVariant, VariantRound } from './plan.ts';
 
-/** Announced again are changes by a quarter, and by so many seconds, with as many left. */
+/** The announced end is announced again if it changes by this ratio and by this many seconds, and as many seconds are left. */
 const matters = { ratio: 1.25, seconds: 5 };
 
-/** A late round is expected to take this multiple of its time so far: a little more, then much. */
+/**
+ * A round that takes longer than expected is expected to take this multiple of the time that it has taken by then: a little more, then
+ * much.
+ */
 const overrun = { first: 1.2, later: 2 };
 
-/** They say more than all: servers get warm, other programs end. */
+/** The last rounds say more than all rounds: servers get warm, other programs end. */
 const recentRounds = 3;
 
-/** All times are seconds of the run. */
+/** All times are seconds since the run began. */
 export class TimeLeft {
   readonly #mostSeconds: number;
-  /** Rounds' times, kept or not, and as planned. */
+  /** The time that rounds took, kept or not, and the planned one. */
   readonly #took: { seconds: number; plannedSeconds: number }[] = [];
+  /** The present round. */
   #round: { beganAt: number; plannedSeconds: number; expectedSeconds: number; isLate: boolean };
   #announced: { at: number; kept: number; secondsPerRound: number };
 
-  /** @param secondsPerRound as announced @param mostSeconds --max-time */
+  /** @param secondsPerRound that were announced before the run @param mostSeconds --max-time */
   constructor(secondsPerRound: number, mostSeconds = Infinity) {
     this.#mostSeconds = mostSeconds;
     this.#round = {
@@ -32,17 +36,21 @@ export class TimeLeft {
     this.#announced = { at: 0, kept: 0, secondsPerRound };
   }
 
+  /** A round begins. */
   began(plannedSeconds: number, at: number): void {
     const expectedSeconds = this.#expected(plannedSeconds);
     this.#round = { beganAt: at, plannedSeconds, expectedSeconds, isLate: false };
   }
 
+  /** The present round has ended. */
   ended(at: number): void {
     const { beganAt, plannedSeconds } = this.#round;
     this.#took.push({ seconds: at - beganAt, plannedSeconds });
   }
 
-  /** Seconds until so many rounds are done, the present one included; never 0. */
+  /**
+   * Returns the seconds until so many rounds are done, the present one included. They are never 0, however long that one takes.
+   */
   left(rounds: number, at: number): number {
     const inRound = at - this.#round.beganAt;
     if (inRound >= this.#round.expectedSeconds) {
@@ -55,7 +63,12 @@ export class TimeLeft {
     return Math.min(present + (rounds - 1) * later, Math.max(present, this.#mostSeconds - at));
   }
 
-  /** How the end differs, if it must be announced again, which it then is. @param kept rounds that count @param rounds as in left */
+  /**
+   * Returns how the end differs from the announced one, if it must be announced again; else undefined. The new end then counts as
+   * announced.
+   * @param kept rounds that count
+   * @param rounds as in left
+   */
   newsOf(kept: number, rounds: number, at: number): 'later' | 'earlier' | undefined {
     const left = this.left(rounds, at);
     const announced = this.#announced;
@@ -67,7 +80,7 @@ export class TimeLeft {
     return now > before ? 'later' : 'earlier';
   }
 
-  /** As the last ones, or as planned if more is planned by now. */
+  /** The seconds that a round takes: as long as the last ones, or as planned if more is planned by now. */
   #expected(plannedSeconds: number): number {
     const last = this.#took.slice(-recentRounds);
     if (last.length === 0) return plannedSeconds;
@@ -77,12 +90,12 @@ export class TimeLeft {
   }
 }
 
-/** So many times as planned: the server got faster. */
+/** A warm-up so many times as long as planned went on because the server got faster. */
 const longWarmUp = 1.5;
-/** From so many milliseconds answers make turns long. */
+/** Answers that take so long, in milliseconds, make turns long. */
 const longAnswerMs = 10;
 
-/** Why rounds take longer than announced. @param outcomes of the last round, by variant; none: it is the first */
+/** Says why rounds take longer than announced. @param outcomes of the last round, by variant; none: it is the first */
 export function reasonOfTime(
   sides: readonly PlannedVariant[],
   outcomes: ReadonlyMap<string, Pick<VariantRound, 'phases'>>,

@@ -8,17 +8,17 @@ import type { PlannedEnclosure } from './enclosure.ts';
 import type { Group, PlanDraft, PlannedVariant } from './plan.ts';
 import { mostExtraWarmupSeconds } from './warmups.ts';
 
-/** A server core's and a generator core's, until measured. */
+/** Assumed figures of a server core and a generator core, for loads that nobody has measured yet. */
 const assumed = { rps: 20_000, rpsWithoutKeepAlive: 10_000, bytesPerSecond: 500e6 };
 /** k6's start and end and the check of samples, per group: 0.3 to 1 s on 2 cores. */
 const overheadSeconds = 0.5;
-/** A server's start and end, beside others. */
+/** Start and end of a server, beside others. */
 const serverSeconds = 0.1;
 
-/** A side's pages, one at a time, have 20 answers of a page in 1,000. */
+/** Seconds of a side's pages one at a time, after each phase: enough for 20 answers of a page in 1,000. */
 export const secondsAlone = 0.7;
 
-/** Includes the warm-up. @param enclosure undefined on loopback */
+/** Estimates the seconds of a load phase with its warm-up. @param enclosure undefined on loopback */
 export function expectedSeconds(
   load: Load,
   page: Pick<Page, 'bodyBytes'>,
@@ -38,10 +38,10 @@ export function expectedSeconds(
 
 /** Latencies that turns add (xk6-loadgen/README.md): lone requests and the warm-up's drain; a ramp and a drain per turn. */
 const addedAnswers = { once: 4, perTurn: 3.5 };
-/** In latencies: 16, in a short window a quarter of that, at least 4; and its least seconds. */
+/** The length of a turn: 16 answers, but at most a quarter of the window, and at least 4 answers and `leastSeconds`. */
 const turnLength = { answers: 16, fewestAnswers: 4, windows: 1 / 4, leastSeconds: 0.02 };
 
-/** Ramps and drains at a server that waits so long for each answer. */
+/** Estimates the seconds that ramps and drains of turns take at a server that waits so long for each answer. */
 function edgeSeconds({ durationSeconds }: Load, answerSeconds: number): number {
   if (durationSeconds === undefined) return 0;
   const { answers, fewestAnswers, windows, leastSeconds } = turnLength;
@@ -54,6 +54,7 @@ function edgeSeconds({ durationSeconds }: Load, answerSeconds: number): number {
   return answerSeconds * (addedAnswers.once + addedAnswers.perTurn * turns);
 }
 
+/** Estimates the seconds of a group in a round. */
 function secondsPerGroup(
   { scenario, stepped, answerSeconds, cores: { generators } }: PlanDraft,
   { sides }: Group,
@@ -73,15 +74,17 @@ function secondsPerGroup(
   return (count - 1) * pauseSeconds + overhead + total(sides, secondsOf);
 }
 
+/** Estimates the seconds of a round. */
 export function secondsPerRound(plan: PlanDraft): number {
   return total(plan.groups, (group) => secondsPerGroup(plan, group));
 }
 
-/** Counts the most rounds by default. */
+/** Estimates the seconds of so many rounds, by default of the most that the run may have. */
 export function estimatedSeconds(plan: PlanDraft, rounds = expectedRounds(plan).most): number {
   return rounds * secondsPerRound(plan);
 }
 
+/** Estimates the fewest and the most rounds of a run. */
 export function expectedRounds(plan: PlanDraft) {
   const { maxTimeSeconds = Infinity } = plan;
   const inTime = Math.max(1, Math.floor(maxTimeSeconds / secondsPerRound(plan)));
@@ -89,12 +92,12 @@ export function expectedRounds(plan: PlanDraft) {
   return { fewest: Math.min(rounds, inTime), most: Math.min(plan.rounds, inTime) };
 }
 
-/** @param place of the present round, from 1 */
+/** Returns the rounds after which the verdicts are looked at next. @param place of the present round, from 1 */
 export function nextLook({ looks, rounds }: PlanDraft, place: number): number {
   return looks.find((look) => look.rounds >= place)?.rounds ?? rounds;
 }
 
-/** Or to the end. @param place as above */
+/** Returns the number of rounds to the next look at the verdicts, or to the end. @param place of the present round, from 1 */
 export function roundsToLook(plan: PlanDraft, place: number): number {
   return Math.max(1, Math.min(nextLook(plan, place), expectedRounds(plan).most) - place + 1);
 }

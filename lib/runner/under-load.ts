@@ -12,20 +12,25 @@ import { whileObserved, type Observed, type Observer } from './observers/observe
 import { RoundFailure } from './failures.ts';
 import type { Attempt, Group, RunContext, Stage } from './plan.ts';
 
+/** What was measured and observed of a side. */
 export interface Measurement extends Observed {
+  /** Outcomes of all sides, by phase. */
   outcomes: readonly PhaseOutcome[];
-  /** The side's, by phase. */
+  /** The side's results by phase. */
   results: LoadResult[];
   recordFile: string;
-  /** Only k6's record has the samples. */
+  /** k6 sent them nowhere: only its record has the samples. */
   unsent: boolean;
 }
 
-/** k6 flushes outputs after TERM: a database may be slow. */
+/** Time for k6 to flush its outputs after TERM: a database may be slow. */
 const k6GraceMs = 10_000;
 
 /**
- * @param folder for k6's files @param more observers @throws RoundFailure if the load or an enclosure failed, Interrupted after a signal
+ * Loads the stages of a group and returns the measurement of each side.
+ * @param folder for k6's files
+ * @param more observers of this load, beside those of each
+ * @throws RoundFailure if the load or an enclosure failed, Interrupted after a signal
  */
 export async function underLoad(
   context: RunContext,
@@ -77,7 +82,7 @@ function planOfLoad(
   return loadPlanFor(plan, { ...group, sides }, round, targets, known);
 }
 
-/** A failure is often the consequence of overflowed accept queues. */
+/** Adds to a failed load which accept queues overflowed: the failure is often their consequence. */
 function withOverflows(
   failure: unknown,
   stages: readonly Stage[],
@@ -92,7 +97,7 @@ function withOverflows(
   return texts.length === 0 ? failure : new RoundFailure([failure.message, ...texts].join('; '));
 }
 
-/** A thread's: at 60 µs between requests it stops sleeping (awakeBefore in xk6-loadgen/engine). */
+/** Requests/s of a thread: at 60 µs between requests it stops sleeping (awakeBefore in xk6-loadgen/engine). */
 const mostWhereThreadsSleep = 10_000;
 
 async function startLoad(
@@ -100,8 +105,8 @@ async function startLoad(
   stages: readonly Stage[],
   options: Pick<K6Options, 'folder' | 'loadPlan' | 'output'>,
 ): Promise<RunningK6> {
-  // k6 goes before the runner and a database, so that requests leave in time; not before servers or backends on its cores, nor if its
-  // threads do not, or may not, sleep.
+  // k6 goes before the runner and a database on its cores, so that requests leave in time; not before a server or backend that may
+  // be on the same cores, and not if its threads never sleep, or may not at the rates of its steps.
   const goesFirst =
     options.loadPlan.steps === undefined &&
     !sharesCores(cores) &&

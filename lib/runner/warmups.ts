@@ -1,4 +1,4 @@
-// Warm-ups that differ from the plan's. The method: docs/verdicts.md.
+// The lengths of warm-ups where a round's differ from those of the plan. The method: docs/verdicts.md.
 import { coldCosts } from '../analysis/continuous.ts';
 import { hasPaused, serverCpuSecondsPerResponse } from '../analysis/phases.ts';
 import { median, total } from '../analysis/statistics.ts';
@@ -10,20 +10,23 @@ import { isConfigured } from '../scenario/variants.ts';
 import type { RunningServer } from '../servers/index.ts';
 import { drawnBy, type Group, type KeptRound, type PlannedVariant, type Stage } from './plan.ts';
 
-/** A server that waits and used fewer cores had time left: costs decided nothing. As in xk6-loadgen/engine/warmup.go. */
+/**
+ * A server that waits and used fewer cores had time left, so the CPU time of a response decided nothing. As in
+ * xk6-loadgen/engine/warmup.go.
+ */
 const coresAtLimit = 0.5;
 
-/** Longer pauses between stalls are not waited for. */
+/** Longer pauses between a server's stalls would take too long to wait for. */
 const longestExtraSeconds = 2;
 
 /** What earlier rounds have shown. */
 interface Seen {
   kept: readonly KeptRound[];
-  /** All sides' in the last try. */
+  /** Requests/s of all sides in the last try at a round. */
   rps: Readonly<Record<string, number>>;
 }
 
-/** @param seed of the round */
+/** The groups of a round, with its warm-ups. @param seed of the round */
 export function withRoundsWarmups(groups: readonly Group[], seen: Seen, seed: string): Group[] {
   const pausing = pausingIn(seen.kept);
   return groups.map((planned) => {
@@ -44,15 +47,17 @@ export function warmAtOnce(
   return { ...load, warmupLimitSeconds: 0 };
 }
 
-/** None at a rate, and where the user or the load names its length. */
+/** How much longer the warm-up of a load that is alone may be: not at all at a rate, and where the user or the load names its length. */
 export function mostExtraWarmupSeconds(load: Load): number {
   const isNamed = load.warmupLimitSeconds === undefined;
   return isNamed || isAtRate(load) ? 0 : Math.min(load.durationSeconds ?? 0, longestExtraSeconds);
 }
 
 /**
- * A load that is alone, or whose server pauses, warms up longer by a random time: stalls at regular times from the first request on would
- * otherwise come at the same places of the window in each round. @param pausing variants whose servers paused in earlier rounds
+ * The group of a round: a load that is alone has a warm-up that is longer by a random time, and in turns so has one whose server pauses.
+ * A server that stalls at regular times from its first request on would otherwise do so at the same places of the window, and as often,
+ * in each round.
+ * @param pausing variants whose servers paused in earlier rounds
  */
 export function withRandomWarmup(group: Group, pausing: ReadonlySet<string>, seed: string): Group {
   const isAlone = group.sides.length === 1;
@@ -66,8 +71,9 @@ export function withRandomWarmup(group: Group, pausing: ReadonlySet<string>, see
 }
 
 /**
- * Sides warm up together if in the last round all waited for something else than the CPU, and together used less than half a core of the
- * servers' and of the generator's.
+ * The group of a round: its sides warm up together if in the last round all of them waited for something else than the CPU, and all
+ * together used less than half a core of the servers' and of the generator's.
+ * @param last outcomes of that round; undefined before
  */
 export function withSharedWarmup(group: Group, last: KeptRound['outcomes'] | undefined): Group {
   const phases = group.sides.flatMap(({ variant }) => last?.get(variant.name)?.phases[0] ?? []);
@@ -82,14 +88,15 @@ export function withSharedWarmup(group: Group, last: KeptRound['outcomes'] | und
 }
 
 /**
- * How much faster a server may still get, as a part of the smallest difference from another side, in logarithms. An interval may be twice
- * as wide (exactPart in lib/analysis/verdict.ts).
+ * How much faster a server may still get when its warm-up ends, as a part of the smallest difference from another side, in logarithms. An
+ * interval may be twice as wide (exactPart in lib/analysis/verdict.ts).
  */
 const gainPart = 0.05;
 
 /**
- * Where sides differ much, warm-ups end earlier. The engine tolerates 3 % anyway. @param rps of all sides in the last try; of fewer:
- * unknown
+ * The group of a round: where sides differ much, their warm-ups may end while they still get a little faster. The engine tolerates 3 %
+ * anyway.
+ * @param rps requests/s of all sides in the last try at a round; of fewer: not known
  */
 export function withCoarseWarmup(group: Group, rps: Readonly<Record<string, number>>): Group {
   const logs = Object.values(rps)
@@ -104,8 +111,8 @@ export function withCoarseWarmup(group: Group, rps: Readonly<Record<string, numb
 }
 
 /**
- * A server that took long to warm up in each round has half of the shortest of these warm-ups before anything is judged: interpreted code
- * is as slow for a while, before a compiler begins, and seems warm.
+ * The group of a round: a server that took long to get warm in each round so far has half of the shortest of these warm-ups before anything
+ * is judged. Interpreted code is as slow for a while, before a compiler begins, and seems to be warm.
  */
 export function withKnownWarmup(group: Group, kept: readonly KeptRound[]): Group {
   const sides = group.sides.map((side) => {
@@ -119,7 +126,7 @@ export function withKnownWarmup(group: Group, kept: readonly KeptRound[]): Group
   return { ...group, sides };
 }
 
-/** Whose server paused so long that it matters how often. */
+/** The variants whose server paused for so long in a round that it matters how often it does. */
 function pausingIn(rounds: readonly Pick<KeptRound, 'outcomes'>[]): Set<string> {
   const pausing = new Set<string>();
   for (const { outcomes } of rounds)
@@ -127,15 +134,19 @@ function pausingIn(rounds: readonly Pick<KeptRound, 'outcomes'>[]): Set<string> 
   return pausing;
 }
 
+/** The warm-up that follows one after which the server was still cold. */
 const timesLonger = 4;
 /**
- * Rounds whose warm-ups cost at most so much more than their windows were warm. A disturbed end is 0.8 to 1.3 times the window of a warm
- * server.
+ * Rounds were warm if their warm-ups ended at most this factor above the CPU time per response of their windows. A later window within this
+ * factor of theirs is as warm: then the end of its warm-up was disturbed. On a noisy machine the end of a warm server's warm-up is 0.8 to
+ * 1.3 times its window.
  */
 const asWarm = 1.1;
 const fewestWarmRounds = 2;
 
-/** CPU time of a response by variant, in microseconds, in windows that surely were warm. */
+/**
+ * What a response of each variant has cost in the windows of the rounds so far, in microseconds of CPU time, where they surely were warm.
+ */
 export function warmCosts(kept: readonly KeptRound[]): Map<string, number> {
   const costs = new Map<string, number>();
   if (kept.length < fewestWarmRounds) return costs;
@@ -149,8 +160,11 @@ export function warmCosts(kept: readonly KeptRound[]): Map<string, number> {
 }
 
 /**
- * The next warm-up of a server at its limit that still got faster, if its length is the engine's to choose and can grow.
- * @param phases of a round @param warmCost see warmCosts @param servedSeconds of load before these
+ * Returns the next warm-up of a server at its limit that still got faster after its warm-up, if its length is the engine's to choose and it
+ * can be longer; else undefined.
+ * @param phases of a round
+ * @param warmCost see warmCosts
+ * @param servedSeconds of load before these
  * @returns seconds: the next length; before, after: CPU time per response in microseconds at the warm-up's end and in the window
  */
 export function longerWarmup(
@@ -166,14 +180,17 @@ export function longerWarmup(
   if (costs === undefined || hadSeconds >= most) return undefined;
   if (warmCost !== undefined) {
     const ratio = costs.after / warmCost;
-    // If it costs far less, those were cold.
+    // One that costs far less shows that those were cold.
     if (ratio <= asWarm && ratio >= 1 / asWarm) return undefined;
   }
   if (phases[0]?.turns?.waits === true && rps * costs.before < 1e6 * coresAtLimit) return undefined;
   return { ...costs, hadSeconds, seconds: Math.min(most, timesLonger * hadSeconds) };
 }
 
-/** Subtracts the part of the new warm-up that they had. @param group with the new warm-ups */
+/**
+ * The stages with the group's new warm-ups, less the load that their servers had in an earlier try.
+ * @param group with the new warm-ups
+ */
 export function goingOn(stages: readonly Stage[], { sides }: Group): Stage[] {
   return stages.map((stage, side) => {
     const { load } = sides[side] as PlannedVariant;
@@ -185,7 +202,7 @@ export function goingOn(stages: readonly Stage[], { sides }: Group): Stage[] {
   });
 }
 
-/** @param seconds by variant */
+/** Returns the groups with these warm-ups, in seconds by variant. */
 export function withWarmups(
   groups: readonly Group[],
   warmupSeconds: ReadonlyMap<string, number>,

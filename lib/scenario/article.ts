@@ -32,9 +32,9 @@ const restFields = {
   about: orAbsent(upTo(1e6)),
   /** The article's figures for the two variants do not measure this claim. */
   unpublished: orAbsent(trueOrAbsent),
-  /** Header bytes or packets of a request as a share of the other side's: 1 / 15 is "a fifteenth". */
+  /** Header bytes or packets of a request, as a share of the other side's: 1 / 15 is "a fifteenth". */
   ...each(['headersAbout', 'packetsAbout'], orAbsent(within(0, 1))),
-  /** A higher success ratio than the other side's. */
+  /** Its success ratio is higher than the other side's. */
   moreSucceed: orAbsent(trueOrAbsent),
   /** The unused part of its server's cores, 0 to 1. */
   idleAtLeast: orAbsent(within(0, 1)),
@@ -48,7 +48,7 @@ const claimFields = {
   quote: line,
   /** Where they stand: the heading above them, as in the article. */
   place: line,
-  /** The same as a plain sentence, without its full stop. */
+  /** The claim as a plain sentence, without its full stop. */
   text: line,
   /** The article's figures for the claim, and the actual result from them. */
   figures: line,
@@ -66,7 +66,7 @@ const articleFields = {
     v.regex(/^[\w.-]{1,63}$/, 'may have letters, digits, _, . and - only, at most 63'),
   ),
   title: line,
-  /** Its own title in its language, and how its date is known if it states none. */
+  /** The article's own title in its language, and how its date is known if it states none. */
   source: orAbsent(line),
   author: orAbsent(line),
   /** As precise as known: 2017, 2015-05-06. */
@@ -81,13 +81,14 @@ const articleFields = {
       servers: orAbsent(line),
     }),
   ),
+  /** Command lines of its loads and servers. */
   commands: orAbsent(lines),
   /** Names of the scenarios, in its order. */
   scenarios: orAbsent(lines),
   claims: orAbsent(list(closed(claimFields))),
-  /** A smaller difference is none for it: 0.01 is 1 %. */
+  /** A smaller difference counts as none for the article: 0.01 is 1 %. */
   resolution: orAbsent(within(0, 1)),
-  /** What it says beside its claims that was tested there, and why there is no claim on it here. */
+  /** Tested statements of the article that are no claims here, and why. */
   leftOut: orAbsent(list(closed({ quote: line, why: line }))),
 };
 /** An article that published figures of scenarios. Fields are absent if the article does not state them. */

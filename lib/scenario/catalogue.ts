@@ -12,10 +12,12 @@ import { isConfigured, isPath, isRunnable } from './variants.ts';
 
 const scenariosFolder = path.join(projectRoot, 'scenarios');
 
+/** All shipped scenarios, by name. */
 export async function loadScenarios(): Promise<Scenario[]> {
   return Promise.all((await shippedNames()).map(read));
 }
 
+/** The articles of shipped scenarios, by id. */
 export function articlesOf(scenarios: readonly Scenario[]): Article[] {
   const byId = new Map<string, Article>();
   for (const { article } of scenarios) if (article !== undefined) byId.set(article.id, article);
@@ -45,7 +47,10 @@ export function findVariants(scenario: Scenario, names?: readonly string[]): Var
   );
 }
 
-/** @throws UserError (exit code 2) for an unknown name */
+/**
+ * The shipped scenario of that name.
+ * @throws UserError (exit code 2) if there is none
+ */
 export async function shippedScenario(name: string): Promise<Scenario> {
   const names = await shippedNames();
   if (!names.includes(name)) throw unknownWord('scenario', name, names);
@@ -57,7 +62,10 @@ async function read(name: string): Promise<Scenario> {
   return checkedScenario(module.default, scenariosFolder);
 }
 
-/** The scenario that a file in `folder` exports. @throws Error or UserError if it is wrong */
+/**
+ * The scenario that a file in `folder` exports, with absolute paths.
+ * @throws Error or UserError if it is wrong
+ */
 export function checkedScenario(exported: unknown, folder: string): Scenario {
   if (exported !== undefined) return withOwnFiles(defineScenario(exported as Scenario), folder);
   throw new Error(
@@ -67,7 +75,7 @@ export function checkedScenario(exported: unknown, folder: string): Scenario {
 
 type Parts = Pick<Variant, 'page' | 'network'>;
 
-/** Makes paths absolute: ./ is relative to `folder`. @throws Error for a missing file */
+/** The scenario with absolute paths. As in an import, ./ is relative to the scenario's `folder`. @throws Error for a missing file */
 function withOwnFiles(scenario: Scenario, folder: string): Scenario {
   const absolute = (name: string, what: string): string => {
     if (!isPath(name)) return name;

@@ -32,7 +32,7 @@ import {
 
 const mostProblems = 10;
 
-/** Returns the scenario. @throws UserError that names the wrong fields, a line each, at most ten */
+/** Checks a scenario and returns it unchanged. @throws UserError that names the wrong fields, a line each, at most ten */
 export function defineScenario(scenario: Scenario): Scenario {
   const ofForm = problemsOfForm(scenario);
   const problems = ofForm.length > 0 ? ofForm : problemsOf(scenario);
@@ -82,6 +82,7 @@ function problemOfParts({
   return Object.entries(present(problems))[0]?.join(': ');
 }
 
+/** Why a name is neither that of a shipped file or folder nor a path. */
 function problemOfName(name: string): string | undefined {
   if (isPath(name) || /^[\w.-]+(?<!\.conf)$/.test(name)) return undefined;
   return `"${name}": write ./${name} if it is beside the scenario, or a shipped name without .conf`;
@@ -185,6 +186,7 @@ function problemOfAny(server: CommandServer | AddressServer): string | undefined
   }
 }
 
+/** Why two variants cannot be compared. @param against undefined: the variant is a baseline */
 function problemOfPair(
   { variants }: Scenario,
   name: string,
@@ -201,7 +203,7 @@ function problemOfPair(
   return undefined;
 }
 
-/** OpenSSL has other names, too. */
+/** In lower case, with OpenSSL's other names. */
 const knownCurves = [...curveNames, 'prime256v1', 'secp384r1', 'secp521r1'].map((name) =>
   name.toLowerCase(),
 );
@@ -209,7 +211,7 @@ const knownCurves = [...curveNames, 'prime256v1', 'secp384r1', 'secp521r1'].map(
 /** It can only be widened (RFC 9113, section 6.9.2). */
 const leastConnectionWindow = 65_535;
 
-/** The first contradiction of a load's fields, before servers are started. */
+/** The first contradiction of a load's fields. The engine refuses most of them too, but only once the servers run. */
 export function problemOfLoad(load: LoadProfile): string | undefined {
   const { protocol, requests, secondsHere, durationSeconds, streams = 1 } = load;
   const { connections, threads, rate, arrivals, bucketSeconds, method, tls } = load;

@@ -5,23 +5,28 @@ import { measuringFields, type Scenario, type ServerName, type Variant } from '.
 import type { ConfigName } from './shipped.ts';
 import { isConfigured, isRunnable } from './variants.ts';
 
+/** Config files by server, as in ConfiguredServer. */
 type Configs = { [Server in ServerName]?: readonly ConfigName<Server>[] };
 
+/** What differs from the base. A field of a scenario replaces the base's. */
 export interface ScenarioChanges extends Partial<Omit<Scenario, 'name'>> {
+  /** A name of its own, because results and dashboards group by it. */
   name: string;
-  /** Replace the base's variants of these names, or are added. */
+  /** Replace the base's variants of these names; others are added at the end. */
   variants?: readonly Variant[];
   /** Laid over the config of each of the base's variants, unless it is `asIs`: `{ nginx: ['tls', './own.conf'] }`. */
   configs?: Configs;
 }
 
 /**
- * Returns a scenario like `base`, with these parts replaced or added. Variants keep loads, pages and networks of their own.
+ * Returns a scenario like `base`, with these parts replaced or added. A variant that has a load, page or network of its own keeps it.
  *
- * Published figures of a variant whose load, page, network or config changes are left out, and of all with a new measuring field:
- * the article measured something else. Article and footnotes go with the last figures, as do variants that have only these.
+ * The published figures of a variant are left out if its load, page, network or config changes, or one of the scenario's
+ * measuringFields: then the article measured something else. Without any figures left, the article and the base's footnotes on it, and
+ * variants that have only published figures, are left out too.
  *
- * Relative paths in `base` are relative to the file that is run.
+ * Relative paths in `base` are relative to the file that is run. To take some of its variants only, give it as
+ * `{ ...base, variants: base.variants.slice(0, 2) }`.
  * @throws UserError that names the wrong field
  */
 export function extendScenario(base: Scenario, changes: ScenarioChanges): Scenario {
@@ -52,6 +57,7 @@ function isPublished(variants: readonly Variant[]): boolean {
   return variants.some(({ published }) => published !== undefined);
 }
 
+/** The variant, without its published figures if they are no longer comparable. */
 function changedVariant(variant: Variant, changes: ScenarioChanges, configs: Configs): Variant {
   const { load, page, network } = changes;
   const { published: _, ...rest } = variant;

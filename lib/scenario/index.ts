@@ -37,7 +37,9 @@ const composed =
   <Server extends ServerName>(name: Server): Composed<Server> =>
   (config, options) => ({ name, config, ...options });
 
-/** An nginx with a config of these files, the base first: names in `server-configs/nginx/` without `.conf`, or paths. */
+/**
+ * An nginx with a config of these files, the base first: names in `server-configs/nginx/` without `.conf`, or paths such as ./knob.conf.
+ */
 export const nginx = composed('nginx');
 
 /** Like `nginx`, with files of `server-configs/h2o/`. */
@@ -54,7 +56,10 @@ export function command(
   return { name: 'command', command: line, ...options };
 }
 
-/** A running server, only loaded: `address('http://127.0.0.1:8080')`. `cgroup`: its control group, such as a container's. */
+/**
+ * A running server: `address('http://127.0.0.1:8080')`. It is loaded, and otherwise left alone. `cgroup`: its control group, such as a
+ * container's.
+ */
 export function address(
   origin: string,
   options: Omit<AddressServer, 'name' | 'origin'> = {},

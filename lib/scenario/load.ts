@@ -1,3 +1,4 @@
+// Fits an article's load to this machine and to the options of the run.
 import { present } from '../present.ts';
 import type { Arrivals, LoadProfile, Protocol } from './model.ts';
 
@@ -7,15 +8,18 @@ import type { Arrivals, LoadProfile, Protocol } from './model.ts';
  */
 export type Load = Omit<LoadProfile, 'rate' | 'requests' | 'durationSeconds' | 'secondsHere'> &
   Required<Pick<LoadProfile, 'streams' | 'timeoutSeconds' | 'warmupSeconds'>> & {
-    /** The most by which a warm-up goes on while the server gets faster. Absent or 0: it does not. */
+    /**
+     * The warm-up goes on for at most this time while the server still gets faster. 0: it does not go on. Absent: it does not either,
+     * because its length is named.
+     */
     warmupLimitSeconds?: number;
-    /** The gain, as a share, below which it ends. Absent: the engine's. */
+    /** How much faster, as a share, the server may still get when the warm-up ends. Absent: the engine's default. */
     warmupGain?: number;
   } & (
     | { durationSeconds: number; requests?: never; rate?: never; searched?: never }
-    /** It has steps of at least this duration, each at its own rate. */
+    /** A load in steps of at least this duration, each at its own rate. */
     | { durationSeconds: number; searched: true; requests?: never; rate?: never }
-    /** It lasts, at a rate (requests/s), until the last answers. */
+    /** With a rate (requests/s) the load lasts requests / rate seconds, until the last answers. */
     | { requests: number; rate?: number; durationSeconds?: never; searched?: never }
   );
 
@@ -31,20 +35,22 @@ export function isHttp2(protocol: Protocol): boolean {
   return protocol === 'h2' || protocol === 'h2c';
 }
 
+/** Whether a connection can have several requests at once. */
 export function hasStreams(protocol: Protocol): boolean {
   return isHttp2(protocol) || protocol === 'h3';
 }
 
-/** Always TLS: HTTP/1.x has it if the server has. */
+/** Whether the protocol always has TLS. HTTP/1.x has TLS if the server has. */
 export function needsTls(protocol: Protocol): boolean {
   return protocol === 'h2' || protocol === 'h3';
 }
 
+/** Whether a load has TLS, as far as it says so itself. */
 export function hasTls({ protocol, tls }: Pick<LoadProfile, 'protocol' | 'tls'>): boolean {
   return needsTls(protocol) || tls !== undefined;
 }
 
-/** Such as "HTTP/1.1 over TLS". HTTP/1.x has TLS if `tls` is there. */
+/** "HTTP/1.1", "HTTP/1.1 over TLS", "HTTP/2 without TLS". HTTP/1.x has TLS if `tls` is there. */
 export function protocolName({ protocol, tls }: Pick<LoadProfile, 'protocol'> & { tls?: unknown }) {
   const name = protocolNamesBy[protocol];
   return protocol.startsWith('http/') && tls ? `${name} over TLS` : name;
@@ -55,6 +61,7 @@ export function isCounted({ requests, ...load }: Pick<Load, 'requests' | 'rate' 
   return requests !== undefined && !isAtRate(load);
 }
 
+/** Whether the warm-up is a load of its own before the measured one. */
 export function warmsUpApart(load: Load): boolean {
   return isCounted(load) && load.warmupSeconds > 0;
 }
@@ -70,18 +77,24 @@ export interface FitOptions {
   exact: boolean;
   /** Measured window instead of the profile's. */
   durationSeconds?: number;
+  /** Length of the warm-up instead of the profile's. */
   warmupSeconds?: number;
-  /** Compiled code may get faster under load: counted requests get a warm-up, too. */
+  /** Servers may get faster while they are loaded (compiled code): a count of requests then has a warm-up before it, too. */
   mayBeCold?: boolean;
-  /** With turns a short window is enough, as noise is the same for all. */
+  /** The load takes turns with others: noise is the same for all, so a short window is enough. */
   inTurns?: boolean;
+  /** Arrivals of a rate instead of the profile's. */
   arrivals?: Arrivals;
-  /** A load in steps: its default window and warm-up; the profile's rate and length do not count. */
+  /** A load in steps, with a window and a warm-up of this length by default; the profile's rate and length do not count. */
   step?: { durationSeconds: number; warmupSeconds: number };
-  /** Server and generator share cores: CPU per response then depends on which threads meet, and does not show a warm server. */
+  /**
+   * Server and generator share cores: a response's CPU time then depends on which threads meet on which core, and does not show whether a
+   * server is warm.
+   */
   sharesCores?: boolean;
+  /** Short rounds for a first look. `durationSeconds` takes precedence. */
   quick?: boolean;
-  /** Responses that a verdict needs in a round. */
+  /** Responses that a verdict needs in a round. A rate lasts long enough for them, unless the profile's length is too short for them. */
   responses?: number;
 }
 
@@ -93,27 +106,32 @@ const quickWarmupSeconds = 0.5;
 
 /** Measured windows in turns. A rate needs enough requests for percentiles. */
 const turnsSeconds = { full: 1, quick: 0.5, rate: 2 };
-/** nginx on a fast machine has then closed all connections once (keepalive_requests). */
+/** Long enough that nginx on a fast machine has closed all connections once (keepalive_requests). */
 const turnsWarmupSeconds = 0.4;
+/** A server that still gets faster, by compiled code or filled caches, is warmed up for so long at most. */
 const warmupLimitSeconds = { full: 30, quick: 3 };
 /** Additional warm-up per connection. */
 const secondsToOpen = { plain: 0.0001, tls: 0.002 };
 
-/** Some responses are late or missing, and Poisson arrivals vary. */
+/** Some responses are late or missing, and the number of Poisson arrivals varies. */
 const spareResponses = 1.1;
 
-/** @param rate in requests/s */
+/**
+ * How long a load must last for so many responses, in seconds.
+ * @param rate in requests/s
+ */
 export function secondsFor(responses: number, rate: number): number {
   return (spareResponses * responses) / rate;
 }
 
-/** @param rate in requests/s */
+/** A rate (requests/s) for so many seconds, and at least one request. */
 export function atRateFor(rate: number, seconds: number): { rate: number; requests: number } {
   return { rate, requests: Math.max(1, Math.round(rate * seconds)) };
 }
 
+/** `quick` makes a tenth of the requests. */
 const quickPart = 10;
-/** `quick` fills all streams so often, if the article does: once would be a burst. */
+/** `quick` fills all streams at least so often, if the article does: once would be a burst, not a load. */
 const quickFillings = 4;
 
 /** Fits a profile to this machine. Connections, streams and rate stay; threads are at most the generator's cores. */
@@ -148,6 +166,7 @@ export function fitLoad(profile: LoadProfile, options: FitOptions): Load {
       requests: quick ? quickRequests(requests, common) : requests,
       ...warmUpBefore(profile, options),
     };
+  // A profile has a number of requests or a duration.
   const fullSeconds = (durationSeconds ?? longSeconds ?? asked) as number;
   if (takesTurns(profile, options)) {
     const most = quick ? turnsSeconds.quick : turnsSeconds.full;
@@ -171,11 +190,12 @@ function arrivalsOf({ arrivals }: LoadProfile, options: FitOptions): Pick<Load, 
   return present({ arrivals: options.arrivals ?? arrivals });
 }
 
+/** The length of the warm-up, if the run or the profile names it. */
 function namedWarmup(profile: LoadProfile, options: FitOptions): number | undefined {
   return options.warmupSeconds ?? profile.warmupSeconds;
 }
 
-/** A named warm-up is as long as that. */
+/** How long a warm-up may go on while the server gets faster. One that is named is as long as that. */
 function warmUpLimit(profile: LoadProfile, options: FitOptions): Pick<Load, 'warmupLimitSeconds'> {
   const { exact, quick, sharesCores } = options;
   if (exact || sharesCores || namedWarmup(profile, options) !== undefined) return {};
@@ -193,13 +213,14 @@ function warmUpInTurns(profile: LoadProfile, options: FitOptions): WarmUp {
   };
 }
 
+/** The warm-up of a load that counts its requests: none, unless the run asks for one or the server may be cold. */
 function warmUpBefore(profile: LoadProfile, options: FitOptions): WarmUp {
   if (options.warmupSeconds === undefined && options.mayBeCold !== true)
     return { warmupSeconds: 0 };
   return warmUpInTurns(profile, options);
 }
 
-/** It is not shortened if requests take hours. */
+/** The warm-up of a load that takes no turns. It is not shortened if requests take hours. */
 function warmUpAlone(profile: LoadProfile, options: FitOptions): WarmUp {
   const seconds = namedWarmup(profile, options) ?? fullWarmupSeconds;
   const isShortened =
@@ -210,6 +231,7 @@ function warmUpAlone(profile: LoadProfile, options: FitOptions): WarmUp {
   };
 }
 
+/** The rate, and the requests that it makes here. */
 function requestsAtRate(
   profile: LoadProfile & Required<Pick<LoadProfile, 'rate' | 'requests'>>,
   options: FitOptions,
@@ -221,7 +243,11 @@ function requestsAtRate(
   return atRateFor(rate, options.durationSeconds ?? usualSeconds);
 }
 
-/** @param full as the profile says @param needed for a verdict */
+/**
+ * How long a load at a rate lasts, in seconds.
+ * @param full as the profile says
+ * @param needed for a verdict
+ */
 function secondsAtRate(full: number, needed: number, inTurns: boolean, quick = false): number {
   let seconds = Infinity;
   if (inTurns) seconds = turnsSeconds.rate;
@@ -231,6 +257,7 @@ function secondsAtRate(full: number, needed: number, inTurns: boolean, quick = f
   return Math.min(full, seconds);
 }
 
+/** A tenth, but at least a request per connection and `quickFillings` per stream. */
 function quickRequests(
   requests: number,
   { connections, streams }: { connections: number; streams: number },

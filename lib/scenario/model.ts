@@ -1,4 +1,4 @@
-// A scenario's fields: their check and types. define-scenario.ts checks how they go together.
+// A scenario's fields: their check, and the types that come from it. define-scenario.ts checks how fields go together.
 import * as v from 'valibot';
 import {
   closed,
@@ -28,14 +28,16 @@ import { articleForm } from './article.ts';
 import { latencyMetrics } from './latency-metrics.ts';
 import { publishedForm } from './published.ts';
 
+/** The most rounds of a run. */
 export const mostRounds = 1000;
+/** The longest limit of a latency that a scenario may ask for (`within`). */
 export const longestLatencyMs = 60_000;
 const longestDelayMs = 60_000;
 export const mostPages = 100_000;
 export const mostWeight = 1_000_000_000;
 
 const day = 86_400;
-/** nginx's limit. */
+/** nginx allows at most 1024 workers. */
 const processes = integer(1, 1024);
 /** Linux's highest limit of open files (sysctl_nr_open_max). */
 const files = integer(1, 2_147_483_584);
@@ -45,6 +47,7 @@ const perSecond = upTo(1e9);
 const seconds = upTo(day);
 const secondsOrNone = within(0, day);
 
+/** The servers whose configs bakeoff reads. */
 export const serverNames = ['nginx', 'h2o', 'nghttpd'] as const;
 const serverName = oneOf(serverNames);
 export type ServerName = v.InferOutput<typeof serverName>;
@@ -54,7 +57,7 @@ const overlayFields = {
   context: text,
   lines: text,
 };
-/** Lines that replace those of a user's config, as in server-configs/knobs/. */
+/** Lines in a server's config language that replace those of a user's config, as in server-configs/knobs/. */
 export interface Overlay extends Of<typeof overlayFields> {}
 
 const textsByName = v.custom<Record<string, string>>(
@@ -79,8 +82,9 @@ const configuredFields = {
   /** Limit of open files (soft and hard). Default: as many as the connections need. */
   fileLimit: orAbsent(files),
   /**
-   * `config` is your own, complete or for the http block of nginx's config `within`. `port` to load if it has several; `overlays` go over it;
-   * `upstreams`: HOST:PORT or stub:50ms:2KB by a backend's name.
+   * `config` is a single config of your own. `port` is the port to load if it has several; `overlays` go over it. It is complete, or
+   * runs in the http block of nginx's config `within`. `upstreams`: backends by name, such as app:9000, and HOST:PORT or stub:50ms:2KB
+   * in their place.
    */
   asIs: orAbsent(
     closed({
@@ -90,22 +94,24 @@ const configuredFields = {
       upstreams: orAbsent(textsByName),
     }),
   ),
-  /** The binary's path, to compare builds. Default: one for all variants. */
+  /** Path of the binary, to compare two builds. Default: the binary that all variants run. */
   binary: orAbsent(text),
 };
-/** A server with a config of a base and a file per knob. */
+/** A web server with a config that is composed of a base and a file per knob. */
 export interface ConfiguredServer extends Of<typeof configuredFields> {}
 
 const commandFields = {
   name: v.literal('command'),
   /**
-   * Words with shell quoting, without pipes or variables. `{port}`, `$PORT` and the variable PORT are the port of 127.0.0.1 to listen on.
+   * Words with shell quoting, but no pipes and no variables. `{port}` and `$PORT` are the port of 127.0.0.1 to listen on; PORT is also in
+   * its environment.
    */
   command: text,
   /** The command's fixed port. Default: a free port. */
   port: orAbsent(port),
-  /** Default: the caller's. */
+  /** The working directory, as a path. Default: the directory from which the run was started. */
   folder: orAbsent(text),
+  /** It speaks TLS. */
   tls: orAbsent(trueOrAbsent),
 };
 /** A command that answers HTTP on a port of loopback. */
@@ -115,12 +121,13 @@ const addressFields = {
   name: v.literal('address'),
   /** Such as http://127.0.0.1:8080 or https://staging.example.com, without a slash at the end. */
   origin: text,
-  /** Path of its control group (cgroup). Default: its CPU time is unknown. */
+  /** The folder of its control group (cgroup), as a path, by which its CPU time is measured. Default: its CPU time is unknown. */
   cgroup: orAbsent(text),
 };
-/** A server that the run neither starts nor stops. */
+/** A running server, which the run neither starts nor stops. */
 export interface AddressServer extends Of<typeof addressFields> {}
 
+/** The server of a variant: nginx, h2o or nghttpd with a config, a command, or an address. */
 export type ServerSpec = ConfiguredServer | CommandServer | AddressServer;
 const configuredServer: Form<ConfiguredServer> = given(configuredFields);
 const commandServer: Form<CommandServer> = given(commandFields);
@@ -131,6 +138,7 @@ const serverSpec = v.lazy((value): Form<ServerSpec> => {
   return name === 'address' ? addressServer : configuredServer;
 });
 
+/** The key exchanges that the load generator knows. */
 export const curveNames = [
   'X25519',
   'P-256',
@@ -146,11 +154,12 @@ const tlsFields = {
   maxVersion: orAbsent(tlsVersion),
   /** For TLS 1.2 only, such as ECDHE-RSA-AES128-GCM-SHA256. */
   ciphers: orAbsent(texts),
+  /** Such as X25519, P-256, or X25519MLKEM768, which browsers offer. */
   curves: orAbsent(texts),
-  /** Share, 0 to 1, of new connections that resume a session by a ticket. Default: 0. */
+  /** Share, 0 to 1, of new connections that resume a session by a ticket; the first one of each client has none. Default: 0. */
   resume: orAbsent(within(0, 1)),
 };
-/** What the client offers, in OpenSSL's names. */
+/** TLS versions, ciphers and curves that the client offers, in OpenSSL's names, and how often it resumes. */
 export interface TlsOffer extends Of<typeof tlsFields> {}
 
 export const protocol = oneOf(['http/1.0', 'http/1.1', 'h2', 'h2c', 'h3']);
@@ -161,17 +170,21 @@ export type Arrivals = v.InferOutput<typeof arrivals>;
 /** RFC 9113, section 6.9.1. */
 const receiveWindow = integer(1, 2 ** 31 - 1);
 const windowFields = {
+  /** Of each stream. */
   stream: orAbsent(receiveWindow),
   /** Of all streams of a connection; over HTTP/2 65,535 or more. */
   connection: orAbsent(receiveWindow),
 };
-/** The client's receive windows, in bytes, which it opens again once it has read half. Default: 2^30 − 1 each, as h2load's. */
+/**
+ * The client's receive windows, in bytes: how much of its answers a server may send before the client allows more, which it does once it
+ * has read half. Default: 2^30 − 1 each, as h2load's, so that no server waits for one.
+ */
 export interface ReceiveWindow extends Of<typeof windowFields> {}
 
 const loadFields = {
   /** The load generator's command line, such as `wrk -c 100 -t 10 -d 10`. */
   command: text,
-  /** h2 has TLS, h2c none; HTTP/1 if the server has. */
+  /** h2 is HTTP/2 over TLS, h2c HTTP/2 without TLS, h3 HTTP/3. HTTP/1 has TLS if the server has. */
   protocol,
   connections: many,
   /** Concurrent requests per connection (h2, h2c, h3). Default: 1. */
@@ -182,58 +195,61 @@ const loadFields = {
   window: orAbsent(given(windowFields)),
   /** Open model: requests/s that start whether or not earlier ones are answered. */
   rate: orAbsent(perSecond),
-  /** At a rate. Default: constant. */
+  /** At a rate: evenly spread (default), or a Poisson process, in which some requests queue. */
   arrivals: orAbsent(arrivals),
-  /** Upper ends of the latency buckets, ascending. A last one takes the rest. */
+  /** Upper ends of the latency buckets, in ascending seconds. A last bucket takes the rest. */
   bucketSeconds: orAbsent(list(seconds)),
   /** Default: TLS 1.2 and 1.3, h2load's curves. */
   tls: orAbsent(given(tlsFields)),
   /** A request that takes longer is an error of kind timeout. Default: 5. */
   timeoutSeconds: orAbsent(seconds),
-  /** Requests/s, to estimate the run's time. Default: on loopback. */
+  /** Expected requests/s, to estimate the run's time. Default: those of a server on loopback. */
   expectedRps: orAbsent(perSecond),
-  /** At most the generator's cores unless `--exact`. */
+  /** Generator threads; at most the generator's cores unless `--exact`. */
   threads: processes,
   keepAlive: flag,
   /** Load before the measured window, if there is any. Default: 1. */
   warmupSeconds: orAbsent(secondsOrNone),
   /** This or `requests`. */
   durationSeconds: orAbsent(seconds),
-  /** Or `durationSeconds`. With `rate` it is rate times duration, all awaited. */
+  /** This or `durationSeconds`. With `rate` it is rate times duration, and all are awaited. */
   requests: orAbsent(integer(1, 1e12)),
-  /** Instead of `requests` that take hours, unless `--exact`. */
+  /** The measured window instead of `requests` that take hours, unless `--exact`. */
   secondsHere: orAbsent(seconds),
   /** Default: GET. */
   method: orAbsent(text),
   headers: orAbsent(textsByName),
   body: orAbsent(text),
 };
-/** A load as written, before fitLoad. */
+/** A load as a user or an article's command line describes it, before fitLoad makes a Load for this machine of it. */
 export interface LoadProfile extends Of<typeof loadFields> {}
 const loadProfile = given(loadFields);
 
 const requestFields = {
+  /** The path with its query. */
   target: text,
   /** Default: the load's, with its body. */
   method: orAbsent(text),
   /** They replace the load's of the same name. */
   headers: orAbsent(textsByName),
   body: orAbsent(text),
-  /** `body` in bytes. */
+  /** Instead of `body`: the body's bytes in base64. */
   bodyBase64: orAbsent(text),
+  /** How often it is made beside the others. Default: 1. */
   weight: orAbsent(integer(1, mostWeight)),
   /** The expected status. Default: the page's. */
   status: orAbsent(integer(200, 599)),
 };
+/** One of the requests that a load mixes. */
 export interface LoadRequest extends Of<typeof requestFields> {}
 export const requestsForm = v.pipe(
   list(given(requestFields)),
   v.check((all) => all.length <= mostPages, `has to have at most ${mostPages} requests`),
 );
 const pageFields = {
-  /** A folder of `server-configs/www/`, or a path. Absent: the server's own config says (`asIs`). */
+  /** The folder of `server-configs/www/` to serve, or a path such as ./www. Absent: the server's own config says (`asIs`). */
   docroot: orAbsent(text),
-  /** With its query. `/` is index.html. */
+  /** The path of the URL, with its query. `/` is index.html. */
   path: text,
   /** The Host or :authority to send. Default: the server's address. */
   host: orAbsent(text),
@@ -241,15 +257,16 @@ const pageFields = {
   requests: orAbsent(requestsForm),
   /** The exact length of the body; of several pages the weighted mean, rounded. Absent: that of each first answer. */
   bodyBytes: orAbsent(count),
-  /** Default: 200. Under load, answers of another class fail. */
+  /** The expected status. Default: 200. Under load, answers of another class fail. */
   status: orAbsent(integer(200, 599)),
 };
+/** The page to request. */
 export interface Page extends Of<typeof pageFields> {}
 const page = given(pageFields);
 
 const directionFields = {
   delayMs: within(0, longestDelayMs),
-  /** Packets on their way at a time; more are dropped. Absent: no limit. */
+  /** Packets on their way at a time; more are dropped. netem's default is 1000. Absent: no limit. */
   queuePackets: orAbsent(integer(1, 1e9)),
   /** Absent: no limit. */
   bytesPerSecond: orAbsent(within(1, 1e12)),
@@ -263,6 +280,7 @@ const directionFields = {
   /** Packets lost in a row in the mean (Gilbert's model). Absent: each by itself. */
   lossBurstPackets: orAbsent(within(1, 1e6)),
 };
+/** Effect of a link on the packets of one direction. */
 export interface LinkDirection extends Of<typeof directionFields> {}
 
 const networkFields = (object: ObjectForm) => {
@@ -270,15 +288,16 @@ const networkFields = (object: ObjectForm) => {
   return {
     toServer: direction,
     toClient: direction,
-    /** The namespace's kernel settings: files of `server-configs/sysctl/` without `.conf`, or paths. The last one wins. */
+    /** Kernel settings of the server's namespace: files of `server-configs/sysctl/` without `.conf`, or paths. The last one wins. */
     serverSettings: texts,
+    /** The same for the client's namespace. */
     clientSettings: texts,
   };
 };
 /** An emulated network: client and server in a namespace each, joined by a link. */
 export interface NetworkSpec extends Of<ReturnType<typeof networkFields>> {}
 
-/** @param object `open` for a result, perhaps of a newer bakeoff */
+/** @param object `open` for a result, which a newer bakeoff may have written */
 export const networkForm = (object: ObjectForm): Form<NetworkSpec> =>
   given(networkFields(object), object);
 const network = networkForm(closed);
@@ -287,33 +306,39 @@ const withinFields = {
   metric: oneOf(latencyMetrics),
   ms: within(0.001, longestLatencyMs),
 };
-/** A limit of a percentile of the latency. */
+/** A limit of the latency: of a percentile, in milliseconds. */
 export interface Within extends Of<typeof withinFields> {}
 
+/** @param object as in networkForm */
 /** @param object as in networkForm */
 export const withinForm = (object: ObjectForm): Form<Within> => given(withinFields, object);
 
 const variantFields = {
   name: givenName,
-  /** A text: why nobody can run it here. */
+  /** A text says why nobody can run this here: its figures are published only. */
   server: v.lazy((value): Form<ServerSpec | string> =>
     typeof value === 'object' ? serverSpec : v.string('has to be a text or an object'),
   ),
+  /** Default: the scenario's load. */
   load: orAbsent(loadProfile),
+  /** Absent: nobody published figures of this variant. */
   published: orAbsent(publishedForm(closed)),
   /** Run only if `--variants` names it. */
   onRequest: orAbsent(flag),
-  /** Its baseline. Default: the scenario's first variant. null: it is one itself. */
+  /** The variant's baseline. Default: the scenario's first variant. null: it is a baseline itself. */
   against: orAbsent(orNull(text)),
-  /** A variant with fewer equals its baseline, and gets no verdict. */
+  /** With fewer server cores the variant equals its baseline, and gets no verdict. */
   needsServerCores: orAbsent(processes),
+  /** Default: the scenario's page. */
   page: orAbsent(page),
+  /** Default: the scenario's network. */
   network: orAbsent(network),
-  /** A sentence for its row. */
+  /** A sentence for the row, such as why the variant is there. */
   note: orAbsent(text),
-  /** Variants that differ in their rate, or in their link's loss or delay, and make a curve. */
+  /** Variants of a series differ in their rate, or in the loss or delay of their link, and make a curve. */
   series: orAbsent(name),
 };
+/** A row of the table. */
 export interface Variant extends Of<typeof variantFields> {}
 
 const scenarioFields = {
@@ -322,43 +347,46 @@ const scenarioFields = {
   title: text,
   /** Absent for a comparison of your own. */
   article: orAbsent(articleForm),
-  /** A few words, such as "open_file_cache". */
+  /** The knob in words, such as "open_file_cache". */
   knob: text,
   load: loadProfile,
   page,
-  /** Default: loopback. With a network there is one load phase and no `asIs` config. */
+  /** Default: loopback. A scenario with a network has a single load phase and no `asIs` config. */
   network: orAbsent(network),
-  /** They follow each other on a running server. Default: one. */
+  /** Successive load phases on a running server. Default: a single phase. */
   phases: orAbsent(closed({ count: integer(1, 100), pauseSeconds: secondsOrNone })),
-  /** A shell's command before the servers start, in each round, in the caller's folder. */
+  /** A command for the shell before the servers start, in each round. It runs in the caller's folder. */
   prepare: orAbsent(text),
   /** Default: the runner's number of rounds. */
   rounds: orAbsent(integer(1, mostRounds)),
-  /** Searches for the highest rate with which each variant keeps this limit. The load's own does not count. */
+  /** Searches for the highest rate at which each variant keeps this limit. The load's rate and length do not count. */
   within: orAbsent(withinForm(closed)),
   variants: list(given(variantFields)),
   /** Comparisons beside those of the rows. */
   alsoCompare: orAbsent(list(closed({ variant: text, against: text }))),
-  /** Variants are equal on purpose: the result states the noise floor. */
+  /** All variants are equal on purpose: the result states this machine's noise floor. */
   control: orAbsent(trueOrAbsent),
-  /** Server and generator run on all cores. */
+  /** Server and generator run on all cores, as the article's did. */
   sharedCores: orAbsent(trueOrAbsent),
-  /** Facts such as the article's kernel settings that are not applied here. */
+  /** Facts for readers of the table, such as kernel settings of the article that are not applied here. */
   footnotes: orAbsent(texts),
 };
+/** Variants to compare, their load, and the article's figures. */
 export interface Scenario extends Of<typeof scenarioFields> {}
 const scenario = given(scenarioFields);
 
-/** Published figures do not compare if one changes. */
+/** Fields that decide what is measured. If one changes, the published figures of variants no longer compare. */
 export const measuringFields = ['phases', 'within'] as const satisfies readonly (keyof Scenario)[];
 
+/** Why the fields that decide what is measured do not go together; undefined if they do. */
 export function problemOfMeasuring({ phases, within }: Scenario): string | undefined {
   if (within === undefined || (phases?.count ?? 1) === 1) return undefined;
   return 'has within, and phases.count: a search has load phases of its own';
 }
 
-/** A line is `variants[0].load.connections 0.5 has to be …`. */
+/** The wrong fields, such as `variants[0].load.connections 0.5 has to be …`; none if all are right. */
 export const problemsOfForm = (value: unknown): string[] => problemsIn(scenario, value);
 
+/** The first wrong field of a load. */
 export const problemOfLoadForm = (value: unknown): string | undefined =>
   problemIn(loadProfile, value);

@@ -8,8 +8,9 @@ import { mostPages, mostWeight, type LoadRequest, type Page } from './model.ts';
 
 export interface UrlParts {
   scheme: 'http' | 'https';
-  /** The Host to send, unless an IP address or localhost; with a port unless it is the scheme's. */
+  /** The Host to send, with a port unless it is the scheme's; absent for an IP address and localhost. */
   host?: string;
+  /** The port in the URL; absent if there is none. */
   port?: number;
   /** Begins with /, with the query. */
   path: string;
@@ -40,19 +41,19 @@ export function urlParts(text: string, where: string): UrlParts {
   };
 }
 
-/** Pages to ask for, and where. */
+/** The pages to ask for, and where, as far as the user names them. */
 export interface AskedPages extends Partial<UrlParts> {
   path: string;
   /** Absent for a single page. */
   requests?: readonly LoadRequest[];
 }
 
-/** What a feature's flag asks for instead of a URL or a list. */
+/** Requests that a feature's flag asks for, instead of a URL or a list. */
 export interface AskedRequests {
-  /** The first stands for all where there is room for one. */
+  /** At least one; the first stands for all of them where there is room for one. */
   requests: readonly LoadRequest[];
   host?: string;
-  /** They say what is in the load and what is left out. */
+  /** Lines for the person, on what is in the load and what is left out. */
   notes: readonly string[];
   /** Name of their source in messages, such as HAR. */
   record?: string;
@@ -60,7 +61,7 @@ export interface AskedRequests {
   acceptsDifferences?: true;
 }
 
-/** @param where starts messages @throws UserError (exit code 2): no URL, and no path that begins with / */
+/** Reads a URL, or a path, which begins with /. @param where starts messages @throws UserError (exit code 2) for all else */
 export function pathOrUrl(where: string, text: string): AskedPages {
   if (text.startsWith('/')) return { path: urlParts(`http://localhost${text}`, where).path };
   if (text.includes('://')) return urlParts(text, where);
@@ -69,39 +70,47 @@ export function pathOrUrl(where: string, text: string): AskedPages {
   );
 }
 
-/** The TLS server name (SNI); undefined for an IP address. */
+/** The TLS server name (SNI) for requests to this Host; undefined for an IP address. */
 export function serverNameOf(host: string | undefined): string | undefined {
   const name = host?.replace(/:\d+$/, '') ?? '';
   return name === '' || name.startsWith('[') || isIP(name) !== 0 ? undefined : name;
 }
 
+/** Pages of one server, or one page with requests of a log: the load mixes them. */
 type Mix = Required<Pick<Page, 'requests'>>;
 
+/** Whether the load mixes requests, instead of repeating one. */
 export function isMix<Some extends Pick<Page, 'requests'>>(page: Some): page is Some & Mix {
   return page.requests !== undefined;
 }
 
+/** The page's requests; the only one if it has no list. */
 export function requestsOf(page: Pick<Page, 'path' | 'requests'>): readonly LoadRequest[] {
   return isMix(page) ? page.requests : [{ target: page.path }];
 }
 
+/** The paths of a page's requests, with their queries. */
 export function pathsOf(page: Pick<Page, 'path' | 'requests'>): string[] {
   return requestsOf(page).map(({ target }) => target);
 }
 
-/** The path for a page's requests; of a mix without a query, which may be secret. */
+/** The path that stands for a page's requests; of a mix without a query, which may be secret in a log. */
 export function pathOfPage(page: Pick<Page, 'path' | 'requests'>): string {
   return isMix(page) ? page.path.replace(/\?.*$/s, '') : page.path;
 }
 
+/** The page with these requests instead of its own; undefined: the page as it is. */
 export function withRequests<Some extends Page>(page: Some, requests: Page['requests']): Some {
   return requests === undefined || requests === page.requests ? page : { ...page, requests };
 }
 
-/** As the engine's `OtherPages`. */
+/** The name of pages without figures of their own, as the engine has it (`OtherPages`). */
 export const restOfPages = 'others';
 
-/** The page that a request counts for, as the engine's `pageName`. @param ofLoad its method */
+/**
+ * The name of the page that a request's figures are counted for, as the engine makes it (`pageName`).
+ * @param ofLoad the load's method
+ */
 export function pageNameOf(
   { method, target }: Pick<LoadRequest, 'method' | 'target'>,
   ofLoad = 'GET',
@@ -111,7 +120,7 @@ export function pageNameOf(
   return made === 'GET' ? path : `${made} ${path}`;
 }
 
-/** "/a", "POST /a"; with a status of its own, as of a log, without the query's values, which may be secret. */
+/** "/a", "POST /a". A request of a log has a status of its own: its name leaves out the values of the query, because they may be secret. */
 export function requestName({ method = 'GET', target, status }: LoadRequest): string {
   const shown = status === undefined ? target : target.replace(/=[^&]*/g, '=…');
   return `${method === 'GET' ? '' : `${method} `}${shownUrl(shown)}`;
@@ -120,7 +129,9 @@ export function requestName({ method = 'GET', target, status }: LoadRequest): st
 const mostListBytes = 16e6;
 
 /**
- * Reads a path or URL a line, and its weight (default 1). @param flag such as `--urls` @throws UserError (exit code 2) that names the line
+ * Reads a list of pages: on each line a path or URL, and its weight, a whole number (default 1).
+ * @param flag as the user wrote it, such as `--urls`
+ * @throws UserError (exit code 2) that names the line
  */
 export function readPageList(flag: string, file: string): AskedPages {
   const list = `${flag} ${file}`;

@@ -20,10 +20,10 @@ const distributionFields = {
   min: orAbsent(nonNegative),
   ...each(['mean', 'sd', 'max', 'withinSdPercent'], nonNegative),
 };
-/** As h2load prints it; wrk prints no min. */
+/** min, max, mean, sd and percent within one sd, as h2load prints them; wrk prints no min. */
 export interface PublishedDistribution extends Of<typeof distributionFields> {}
 
-/** TCP segments: `data` has a payload, `dataFin` also FIN, `fin` no payload, `ack` neither. */
+/** TCP segments: `data` has a payload, `dataFin` a payload and FIN, `fin` no payload, `ack` neither. */
 export const packetKinds = [
   'syn',
   'synAck',
@@ -47,23 +47,25 @@ const figureFields = (object: ObjectForm) => {
     ...each(['latencyMs', 'connectMs', 'firstByteMs', 'perThreadRps'], orAbsent(distribution)),
     /** h2load's "req/s (client)". */
     perConnectionRps: orAbsent(distribution),
-    /** Counts headers, but no TLS records. */
+    /** All bytes that the generator read, with headers and without TLS records. */
     receivedBytes: orAbsent(nonNegative),
-    /** HTTP/2's are compressed. */
+    /** Bytes as sent, so compressed with HTTP/2. */
     headerBytes: orAbsent(nonNegative),
     /** Share of the headers' size that HPACK saved. */
     headerSavingsPercent: orAbsent(signed),
     /** Packets in both directions, from a packet dump. */
     packetsPerRequest: orAbsent(nonNegative),
+    /** Packets per request by direction and kind; kinds without a packet are left out. */
     packets: orAbsent(
       object(each(['toServer', 'toClient'], object(each(packetKinds, orAbsent(nonNegative))))),
     ),
     /** The least unused part of the server's cores, 0 to 1. */
     serverIdleShare: orAbsent(nonNegative),
+    /** Kinds of trouble with clients of which the article shows lines of nginx's log. */
     clientErrors: orAbsent(texts),
-    /** Whether the article counts it as an effect. */
+    /** Whether the article counts its difference as an effect. */
     effect: orAbsent(oneOf(['yes', 'none'])),
-    /** h2load's and weighttp's "requests"; weighttp counts no timeouts. */
+    /** h2load's and weighttp's line "requests"; weighttp counts no timeouts. */
     outcomes: orAbsent(
       object({
         ...each(['total', 'started', 'done', 'succeeded', 'failed', 'errored'], count),
@@ -72,23 +74,24 @@ const figureFields = (object: ObjectForm) => {
     ),
     /** 2xx and 3xx per request, 0 to 1. */
     successRatio: orAbsent(nonNegative),
+    /** h2load's "status codes"; classes without a response are left out. */
     responses: orAbsent(object(each(['2xx', '3xx', '4xx', '5xx'], orAbsent(count)))),
-    /** Such as TLSv1.2, ECDHE-RSA-AES128-GCM-SHA256, P-384. */
+    /** The negotiated parameters, such as TLSv1.2, ECDHE-RSA-AES128-GCM-SHA256, P-384. */
     tls: orAbsent(object(each(['version', 'cipher', 'keyExchange'], text))),
-    /** toSeconds null: the last bucket. */
+    /** Responses per latency bucket. toSeconds null: the last bucket. */
     buckets: orAbsent(
       list(object({ fromSeconds: nonNegative, toSeconds: orNull(nonNegative), count })),
     ),
   };
 };
 type Figures = Of<ReturnType<typeof figureFields>>;
-/** An article's figures for a variant, as far as it prints them. */
+/** An article's figures for one variant, with units in their names. Figures that it does not print are absent. */
 export interface Published extends Figures {
-  /** If the article ran several phases on a running server: the fields above are the first one's. */
+  /** An entry per phase if the article ran several on a running server; the fields above are then those of the first phase. */
   phases?: readonly Figures[];
 }
 
-/** @param object as in networkForm */
+/** @param object `open` for a result, which a newer bakeoff may have written */
 export function publishedForm(object: ObjectForm): Form<Published> {
   const fields = figureFields(object);
   return given({ ...fields, phases: orAbsent(list(given(fields, object))) }, object);

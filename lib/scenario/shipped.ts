@@ -1,4 +1,4 @@
-/** Names in server-configs/, without `.conf`, for editors. */
+/** The names of the shipped configs in server-configs/, without `.conf`, which editors complete. */
 import type { ServerName } from './model.ts';
 
 export const shippedConfigs = {
@@ -26,5 +26,6 @@ export const shippedConfigs = {
   nghttpd: ['h2', 'streams-1024'],
 } as const satisfies Record<ServerName, readonly string[]>;
 
+/** A shipped config, which an editor completes, or a path of your own. */
 export type ConfigName<Server extends ServerName> =
   (typeof shippedConfigs)[Server][number] | (string & {});

@@ -18,33 +18,35 @@ export interface RunnableVariant extends Variant {
   server: ServerSpec;
 }
 
+/** False for a variant with published figures only. */
 export function isRunnable(variant: Variant): variant is RunnableVariant {
   return typeof variant.server !== 'string';
 }
 
+/** Whether it is nginx, h2o or nghttpd with a config. */
 export function isConfigured(server: ServerSpec): server is ConfiguredServer {
   return server.name !== 'command' && server.name !== 'address';
 }
 
-/** Whether it is the user's own, which decides its page. */
+/** Whether its config, command or address is the user's own, which decides its page. */
 export function isOwn(server: ServerSpec): boolean {
   return !isConfigured(server) || server.asIs !== undefined;
 }
 
-/** Files, the command without credentials, or the address. */
+/** The config's files, the command without credentials, or the address. */
 export function configOf(server: ServerSpec): readonly string[] {
   if (isConfigured(server)) return server.config;
   return [server.name === 'command' ? shownCommand(server.command) : server.origin];
 }
 
-/** The server, the command's program, or the address's host. */
+/** The name of the server or of a command's program, or the host of an address. */
 export function programOf(server: ServerSpec): string {
   if (isConfigured(server)) return server.name;
   if (server.name === 'command') return path.basename(commandWords(server.command, 0)[0] as string);
   return new URL(server.origin).host;
 }
 
-/** undefined for a baseline. */
+/** The name of the variant's baseline; undefined for a baseline. */
 export function baselineName(scenario: Scenario, variant: Variant): string | undefined {
   const [first] = scenario.variants;
   if (variant.against === null) return undefined;
@@ -64,6 +66,7 @@ export function networkOf(scenario: Scenario, variant: Variant): NetworkSpec | u
   return variant.network ?? scenario.network;
 }
 
+/** Whether a config or docroot is a path, and not a name. */
 export function isPath(name: string): boolean {
   return /^(\/|\.{1,2}(\/|$))/.test(name);
 }

@@ -10,7 +10,7 @@ import { progress } from './progress.ts';
 import { usage } from './usage.ts';
 import { wakefulness } from './wakefulness.ts';
 
-/** In the order of begin and end: the last sample of the use comes as soon as the load is over. */
+/** In the order in which they begin and end: the last sample of the use is taken as soon as the load is over. */
 export const observers: readonly Observer[] = [
   progress,
   usage,

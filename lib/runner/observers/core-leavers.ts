@@ -6,9 +6,9 @@ import { present } from '../../present.ts';
 import { isWatched, type RunningServer } from '../../servers/index.ts';
 import type { Observer } from './observer.ts';
 
-/** And one at the end. */
+/** Looks during a load; there is one more at its end. `mostUsed`: share of a core. */
 const looks = { everyMs: 500, mostUsed: 0.01 };
-/** Read in a look, so that thousands of threads do not slow it. */
+/** Threads that a look reads, so that a side with thousands of them is not looked at less often. */
 const mostThreads = { ofProcess: 30, ofServer: 150 };
 
 export const coreLeavers: Observer = {
@@ -33,7 +33,7 @@ export const coreLeavers: Observer = {
   },
 };
 
-/** None if its processes are not known here. */
+/** The cores on which threads of the server may run; none of a server whose processes are not known here. */
 function cpusOf(server: RunningServer): number[] {
   if (!isWatched(server)) return [];
   const ofProcesses = atRandom(server.processes(), mostThreads.ofServer).map(threadsOf);
@@ -51,7 +51,7 @@ function threadsOf(pid: string): string[] {
   return atRandom(namesIn(folder), mostThreads.ofProcess).map((task) => `${folder}/${task}`);
 }
 
-/** In an order that nobody can foresee. */
+/** Up to `most` of the names, in an order that nobody can foresee. */
 function atRandom(names: readonly string[], most: number): string[] {
   const keyed = names.map((name) => ({ name, key: Math.random() }));
   return keyed

@@ -10,20 +10,21 @@ import { RoundFailure } from '../failures.ts';
 import type { Attempt, Plan, Stage } from '../plan.ts';
 import type { UsageSample } from '../samples.ts';
 
-/** What is known of a side's load, with figures that are metrics. */
+/** What observers know of a side's load, with the figures of its server that are metrics. */
 export interface Observed extends ServerFigures {
   samples: readonly UsageSample[];
-  /** Sampled at the rate of its host. */
+  /** The server's samples, at the rate of its host. */
   ofServer: readonly ServerSample[];
   /** See ThrottlingWatch.quotas. */
   quotas: string;
-  /** Over all phases. */
+  /** What the side's server and its connections used per request, in all phases. */
   perRequest: Phase['perRequest'];
   acceptQueue: Phase['acceptQueue'];
   alsoLoadedBy: Phase['alsoLoadedBy'];
   otherCpus: Phase['otherCpus'];
-  /** See connectsOut. */
+  /** See connectsOut; true if unknown. */
   mayHaveBackends: boolean;
+  /** undefined without a network. */
   enclosed: EnclosedLoad | undefined;
 }
 
@@ -39,36 +40,47 @@ const nothing: Observed = {
   enclosed: undefined,
 };
 
+/** A load that is about to begin. */
 export interface ObservedLoad {
   plan: Plan;
   stages: readonly Stage[];
   attempt: Attempt;
 }
 
+/** Observes loads. */
 export interface Observer {
   /** In messages: "the use of CPU time". */
   name: string;
-  /** Before the generator starts. Leaves nothing running if it fails. */
+  /** Called before the generator starts. Leaves nothing running if it fails. */
   begin(load: ObservedLoad): Observation | Promise<Observation>;
 }
 
+/** Observes one load. */
 export interface Observation {
+  /** Called once the generator runs; not if it does not start. */
   started?(generator: RunningK6): void;
-  /** Called once, whatever failed. Its part for each side. @param outcomes undefined if the load failed */
+  /**
+   * Called once, whatever has failed. Returns its part for each side, or nothing.
+   * @param outcomes of the phases; undefined if the load failed
+   */
   end(outcomes: readonly PhaseOutcome[] | undefined): Parts | Promise<Parts>;
 }
 
 type Parts = readonly Partial<Observed>[];
 
+/** How a load ended, and what was observed of each side. */
 type ObservedEnd = { observed: Observed[] } & ({ outcomes: PhaseOutcome[] } | { failure: unknown });
 
-/** It may wait for another host or an enclosure, whose own limits are shorter. */
+/** An end may wait for another host, or for what is left in an enclosure. Their own limits are shorter. */
 const endLimitMs = 120_000;
+/** After a failed load. */
 const failedEndLimitMs = 15_000;
 
 /**
- * Begins the observers in order, works, and ends all that have begun, whatever failed; one that fails costs no other its part.
- * @param work makes the load; tells its argument once the generator runs @throws the error of an end, if the load did not fail
+ * Begins the observers in their order, does the work, and ends all that have begun, whatever failed. What the others have observed is
+ * kept when one fails.
+ * @param work makes the load; it tells its argument once the generator runs
+ * @throws the error of an observer's end, if the load itself did not fail
  */
 export async function whileObserved(
   observers: readonly Observer[],

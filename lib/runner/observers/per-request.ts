@@ -1,4 +1,4 @@
-// A request's cost: the kernel's counters of the server, and the wire.
+// What each request cost: the kernel's counters of the server, and the traffic on the wire.
 import { total } from '../../analysis/statistics.ts';
 import { byName } from '../../present.ts';
 import { wireNames, type LoadResult } from '../../result/load-result.ts';
@@ -26,6 +26,7 @@ export const perRequest: Observer = {
   },
 };
 
+/** The figures of a request on the wire and, with counters, in the server. */
 export function perRequestFigures(
   results: readonly LoadResult[],
   counters?: { before: Counters; now: Counters },

@@ -21,7 +21,7 @@ export const progress: Observer = {
   },
 };
 
-/** Until the returned function is called, and once then. */
+/** Reports until the returned function is called, and a last time then. */
 function report({ plan, stages, attempt }: ObservedLoad, { files }: RunningK6): () => void {
   const { stepped } = plan;
   const { round, onLoad, onStep } = attempt;

@@ -2,7 +2,7 @@
 import { present } from '../../present.ts';
 import type { Observer } from './observer.ts';
 
-/** The engine reads it at the end of the load, while connections are open. */
+/** The memory at the end of the load. The engine reads it while the connections are open. */
 export const memory: Observer = {
   name: 'the memory of servers',
   begin: () => ({
@@ -15,7 +15,7 @@ export const memory: Observer = {
   }),
 };
 
-/** From exec to the first good answer, before the load. */
+/** The time from exec to the first good answer, before the load, in milliseconds. */
 export const startup: Observer = {
   name: 'the start-up of servers',
   begin: ({ stages }) => ({

@@ -1,4 +1,4 @@
-// CPU time and memory of servers, generator, enclosures and others.
+// The use of CPU time and memory by servers, generator, enclosures and other programs in a load.
 import { total } from '../../analysis/statistics.ts';
 import { watchMachine, watchThrottling, type ThrottlingWatch } from '../../machine/usage.ts';
 import { isRemote, isWatched, watchUpstreams, type RunningServer } from '../../servers/index.ts';
@@ -7,7 +7,7 @@ import type { RunningK6 } from '../k6.ts';
 import { sampleUsage, withServer, type UsageReaders, type UsageSampler } from '../samples.ts';
 import type { ObservedLoad, Observer } from './observer.ts';
 
-/** Begins before the load on another machine; here with the generator, whose use is part of it. */
+/** On another machine of servers it begins before the load; here with the generator, whose use is part of it. */
 export const usage: Observer = {
   name: 'the use of CPU time',
   async begin(load) {
@@ -38,6 +38,7 @@ export const usage: Observer = {
   },
 };
 
+/** Whether the server's use is known, here or on its machine. */
 export const isSampled = (server: RunningServer): boolean => isWatched(server) || isRemote(server);
 
 function readersOf(
@@ -73,6 +74,7 @@ function readersOf(
   };
 }
 
+/** The usage of a server whose processes are not known here. */
 const noUsage = {
   cpuSeconds: 0,
   waitedSeconds: 0,

@@ -1,3 +1,4 @@
+// Keeps the cores awake for a load that leaves them idle in between.
 import { keepCoresAwake } from '../../machine/usage.ts';
 import { isAtRate } from '../../scenario/load.ts';
 import type { Observer } from './observer.ts';

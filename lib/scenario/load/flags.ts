@@ -13,10 +13,13 @@ import { shellWord, shellWords, type ShellWord } from './shell-words.ts';
 type Headers = Readonly<Record<string, string>>;
 
 type Option = NonNullable<ParseArgsConfig['options']>[string];
+/** A flag with a value, for parseArgs. */
 export const valued = (short?: string): Option => ({ type: 'string', ...present({ short }) });
 export const repeatable = (short?: string): Option => ({ ...valued(short), multiple: true });
+/** A flag without a value. */
 export const toggle = (short?: string): Option => ({ type: 'boolean', ...present({ short }) });
 
+/** A load generator's command line. */
 export interface LoadCommand {
   /** The program's name, which starts every message. */
   name: string;
@@ -24,6 +27,7 @@ export interface LoadCommand {
   options: Readonly<Record<string, Option>>;
   /** Flags whose values are credentials, beside headers. */
   secretOptions?: readonly string[];
+  /** Flags that cannot be honoured, without dashes, and their replacements. */
   instead?: Readonly<Record<string, string>>;
   /** Pairs of flags that do not go together: "n t". */
   exclusive?: readonly string[];
@@ -38,6 +42,7 @@ export interface LoadCommand {
 /** Makes a value of a flag's text. @throws UserError that begins with the flag, as in "wrk -c" or --rounds */
 export type Reader<T> = (flag: string, text: string) => T;
 
+/** The flags of a line by their names in `options`. */
 export interface Flags {
   has(name: string): boolean;
   /** '' for a switch without a value. */
@@ -48,7 +53,7 @@ export interface Flags {
   read<T>(name: string, reader: Reader<T>): T | undefined;
 }
 
-/** @throws UserError if the line is not a single command */
+/** Splits a line into words. @throws UserError if it is not a single command */
 export function wordsOfLine(line: string, tool: string): ShellWord[] {
   return shellWords(
     line,
@@ -125,6 +130,7 @@ export function readCommand(generator: LoadCommand, words: readonly ShellWord[])
   };
 }
 
+/** A flag's value without credentials. */
 function shownValue({ secretOptions = [] }: LoadCommand, name: string, value: string): string {
   if (secretOptions.includes(name)) return hidden;
   return name === 'header' || name === 'H' ? shownHeader(value) : value;
@@ -135,7 +141,7 @@ const mostHeaderBytes = 64 * 1024;
 /** A pipe such as <(…) can be read once. */
 const headerFiles = new Map<string, string[]>();
 
-/** The lines of the file for `@FILE`: credentials must not stand among the machine's processes. */
+/** The lines of the file for `@FILE`, else the line itself. Credentials in a file do not show in the list of processes. */
 function headerLines(flag: string, line: string): readonly string[] {
   if (!line.startsWith('@')) return [line];
   const file = line.slice(1);
@@ -148,8 +154,10 @@ function headerLines(flag: string, line: string): readonly string[] {
 }
 
 /**
- * Headers of `Name: value` lines or @FILE. The same name is joined as in RFC 9110, section 5.3 (cookies: RFC 6265).
- * @param flag as in `wrk -H` @throws UserError that names the header that cannot be sent
+ * Reads headers, each `Name: value`, or @ and a file with one a line. Headers of the same name are joined as in RFC 9110, section 5.3
+ * (cookies: RFC 6265).
+ * @param flag as the user wrote it, such as `wrk -H`
+ * @throws UserError that names the header that cannot be sent
  */
 export function headersOf(
   flag: string,
@@ -181,10 +189,12 @@ export function headersOf(
   return { headers: Object.fromEntries(named), ...present({ keepAlive }) };
 }
 
+/** Whether the engine makes requests with this method. */
 export function isMethod(word: string): boolean {
   return /^[A-Z]+$/.test(word) && word !== 'CONNECT';
 }
 
+/** Why the engine cannot send a header; undefined if it can. */
 export function problemOfHeader(
   name: string,
   value: string,
@@ -214,11 +224,12 @@ export function readCount(flag: string, text: string): number {
 
 const msPerUnit = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 };
 
+/** Seconds of digits and a unit: ms, s, m or h. */
 export function secondsOf(digits: string | undefined, unit: string): number {
   return (Number(digits) * msPerUnit[unit as keyof typeof msPerUnit]) / 1000;
 }
 
-/** Seconds of a whole number with or without a unit. @throws UserError */
+/** Seconds, of a whole number with or without its unit. @throws UserError for all else */
 export function time(flag: string, text: string): number {
   const [, digits, unit = 's'] = /^(\d+)(ms|s|m|h)?$/.exec(text.toLowerCase()) ?? [];
   if (digits !== undefined) return secondsOf(digits, unit);
@@ -239,7 +250,7 @@ function bytesOfBits(flag: string, text: string): number {
   throw new UserError(`${flag} ${text} has to be 1 to 30, for a window of 2^N − 1 bytes`);
 }
 
-/** Words of `known` with colons between. */
+/** Reads words of `known` with colons between them. The reader throws UserError for others. */
 export const wordsOfFlag =
   <Word extends string>(known: readonly Word[]): Reader<Word[]> =>
   (flag, text) => {
@@ -259,12 +270,12 @@ export function atRate(rate: number, seconds: number) {
 /** k6 gets the body in an environment variable of 128 KiB at most (MAX_ARG_STRLEN); JSON writes some bytes as six. */
 const mostBodyBytes = 16 * 1024;
 
-/** @throws as textOfFile */
+/** The text of a file, which every request sends. @throws as textOfFile */
 export function bodyOfFile(flag: string, path: string): string {
   return textOfFile(flag, path, mostBodyBytes);
 }
 
-/** The path is relative to the user's working directory. @throws UserError if it is not text, or too long */
+/** The text of a file relative to the user's working directory. @throws UserError if it is not text, or too long */
 export function textOfFile(flag: string, path: string, mostBytes: number): string {
   const bytes = prefixed(() => readBytes(fromCallersFolder(path), mostBytes), `${flag} ${path}: `);
   if (isUtf8(bytes)) return bytes.toString('utf8');

@@ -1,3 +1,4 @@
+// The load generators whose command lines are read: wrk, ab, weighttp, h2load and vegeta.
 import path from 'node:path';
 import { UserError, offer } from '../../errors.ts';
 import { present, allNames } from '../../present.ts';
@@ -29,7 +30,7 @@ import {
 
 type Scheme = UrlParts['scheme'];
 
-/** h2load and weighttp have no timeout. Article 002's longest request took 447 s. */
+/** Timeout for h2load and weighttp, which have none of their own. Article 002's longest request took 447 s, on a full network. */
 const endlessTimeoutSeconds = 600;
 const severalPages = 'several pages are --urls FILE of compare, or page.requests of a scenario';
 const noScripts =
@@ -65,7 +66,7 @@ const wrkGenerator: LoadCommand = {
   },
 };
 
-/** @param rate in requests/s */
+/** The length of a load: its duration, or at a rate (requests/s) the number of requests in that time. */
 function during(durationSeconds: number, rate: number | undefined) {
   return rate === undefined ? { durationSeconds } : atRate(rate, durationSeconds);
 }
@@ -209,7 +210,7 @@ const h2loadGenerator: LoadCommand = {
   },
 };
 
-/** -p is about addresses without TLS. */
+/** h2load's -p is for addresses without TLS. Without an address it means that there is no TLS. */
 function protocolOfH2load(flags: Flags, scheme: Scheme | undefined): Protocol {
   const [plain] = flags.read('no-tls-proto', wordsOfFlag(['h2c', 'http/1.1'])) ?? [];
   if (flags.has('h3') || flags.read('alpn-list', wordsOfFlag(['h3'])) !== undefined) {
@@ -231,9 +232,9 @@ const offered = {
   groups: [...curveNames],
 };
 
-/** vegeta's single connection takes the server's stream limit, 100 to 128 here. */
+/** vegeta's HTTP/2 client uses a single connection and the server's own stream limit, 100 to 128 in the servers here. */
 const vegetaHttp2 = { connections: 1, streams: 100 };
-/** vegeta opens a connection if all are busy. Here so many at most are open from the start. */
+/** Over HTTP/1.1 vegeta opens a connection if all are busy. Here they are open from the start, at most so many without -max-connections. */
 const vegetaConnections = '100';
 
 const vegetaGenerator: LoadCommand = {
@@ -285,20 +286,22 @@ const vegetaGenerator: LoadCommand = {
   },
 };
 
-/** As in Go's client. */
+/** The same rule as in Go's client: HTTP/2 with TLS, and without TLS only for -h2c. */
 function protocolOfVegeta(flags: Flags, scheme: Scheme | undefined): Protocol {
   const plain = flags.has('h2c') && flags.get('h2c') !== 'false';
   if (scheme === 'http' || (scheme === undefined && plain)) return plain ? 'h2c' : 'http/1.1';
   return flags.get('http2') === 'false' ? 'http/1.1' : 'h2';
 }
 
+/** Parts of a load that no flag sets. */
 interface BesideFlags {
   /** Default: TLS 1.2 and 1.3, h2load's curves. */
   tls?: TlsOffer;
-  /** Upper ends of the histogram's buckets, ascending. A last one takes the rest. */
+  /** Upper ends of the histogram's buckets, ascending, such as [0.15, 0.3, 1]. A last bucket takes the rest. */
   bucketsMs?: readonly number[];
 }
 
+/** Makes a load of a line without the generator's name. */
 const loadBy =
   (generator: LoadCommand) =>
   (line: string, { tls, bucketsMs }: BesideFlags = {}): LoadProfile => {
@@ -336,20 +339,21 @@ export const ab = loadBy(abGenerator);
 export const weighttp = loadBy(weighttpGenerator);
 
 /**
- * An h2load command line without "h2load": HTTP/2 over TLS, `-p h2c` or `-p http/1.1` without, `--h1` HTTP/1.1, `--h3` HTTP/3. Defaults are
- * h2load's.
+ * The load of an h2load command line without the word "h2load", such as `-n 100000 -c 1000 -t 16`: HTTP/2 over TLS, `-p h2c` or
+ * `-p http/1.1` without TLS, `--h1` HTTP/1.1 with or without, `--h3` HTTP/3. Defaults are h2load's.
  */
 export const h2load = loadBy(h2loadGenerator);
 
 /**
- * A vegeta command line without "vegeta attack", such as `-http2 -rate=1000 -duration=10s`: HTTP/2 over TLS, all answers awaited. Defaults
- * are vegeta's.
+ * The load of a vegeta command line without the words "vegeta attack", such as `-http2 -rate=1000 -duration=10s`: HTTP/2 over
+ * TLS, rate × duration requests, all awaited. Defaults are vegeta's.
  */
 export const vegeta = loadBy(vegetaGenerator);
 
 const generators = [wrkGenerator, h2loadGenerator, abGenerator, weighttpGenerator, vegetaGenerator];
 const names = allNames(generators);
 
+/** A complete command line of a load generator. */
 export type LoadLine = ReturnType<typeof readLoadLine>;
 
 /** Reads a line such as `wrk -t4 -c100 -d30s http://localhost:8080/a`. @throws UserError */
@@ -360,6 +364,7 @@ export function readLoadLine(text: string) {
       `give the command line of a load generator, such as "wrk -c 100 -d 10": ${names.join(', ')}`,
     );
   const called = path.basename(program.text);
+  // wrk2 is a wrk that requires a rate.
   const isWrk2 = called === 'wrk2';
   const generator = isWrk2 ? wrkGenerator : generators.find(({ name }) => name === called);
   if (generator === undefined)
@@ -382,7 +387,11 @@ export function readLoadLine(text: string) {
   const url = address === undefined ? undefined : urlParts(address, name);
   return {
     ...present({ url }),
-    /** The load, and the Host of a header or the URL. @param scheme of the server, if the line has no URL @throws UserError */
+    /**
+     * The load, and the Host to send, from a header or the URL.
+     * @param scheme of the server, if the line has no URL
+     * @throws UserError
+     */
     over(scheme?: Scheme): { load: LoadProfile; host?: string } {
       const { headers, ...load } = loadOf(generator, flags, shown, url?.scheme ?? scheme);
       const { host = url?.host, others } = withoutHost(headers);

@@ -2,17 +2,19 @@
 import { UserError } from '../../errors.ts';
 
 export interface ShellWord {
-  /** As the program gets it. */
+  /** The word as the program gets it. */
   text: string;
   /** The word as written, with quotes. */
   written: string;
 }
 
+/** Pipes, redirections, several commands, a comment, a second line. */
 const operator = /^(?:\d?>[>&]?\d?|[|&;<>()]+|[#\n])/;
 
+/** A part of a word: in quotes, escaped, or bare. */
 const part = /^(?:'([^']*)'|"((?:\\[^]|[^"\\])*)"|\\([^]?)|([^ \t\r\n'"\\|&;<>()]+))/;
 
-/** @throws UserError from `needsShell` for shell syntax, or for an open quote */
+/** @throws UserError from `needsShell` for shell syntax, and for an open quote, starting with `tool` */
 export function shellWords(
   text: string,
   tool: string,
@@ -44,7 +46,11 @@ export function shellWords(
   return words;
 }
 
-/** A command's words, with `{port}` and `$PORT` replaced. @param home for ~/; undefined: ~ is refused @throws UserError */
+/**
+ * The words of a command that runs without a shell, with `{port}` and `$PORT` replaced.
+ * @param home replaces ~ in ~/; undefined: ~ is refused
+ * @throws UserError for shell syntax, an open quote and a missing program
+ */
 export function commandWords(text: string, port: number, home?: string): string[] {
   const line = text.replace(/\{port\}|\$PORT\b|\$\{PORT\}/g, String(port));
   const needsShell = (what: string): UserError =>
@@ -65,6 +71,7 @@ export function commandWords(text: string, port: number, home?: string): string[
   return words.map((word) => word.text);
 }
 
+/** A word as a shell takes it. */
 export function shellWord(text: string): string {
   return /[^\w.:/=*@-]/.test(text) ? `'${text.replaceAll("'", "'\\''")}'` : text;
 }
