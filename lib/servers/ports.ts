@@ -1,10 +1,10 @@
 // Ports and addresses of this machine: free ones and the processes that listen.
 import { randomInt } from 'node:crypto';
-import { readdirSync } from 'node:fs';
+import { closeSync, openSync, readdirSync, readSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { UserError } from '../errors.ts';
-import { linkOf, textOf } from '../files.ts';
+import { ifThere, linkOf, textOf } from '../files.ts';
 import { run, type Before } from '../process.ts';
 import { livingFolder, socketsOf } from '../proc-files.ts';
 
@@ -150,19 +150,42 @@ function hostAndPort({ address, port }: Address): string {
 
 /** Returns all listening TCP sockets of a network namespace. @param folder /proc, or a process's folder in it */
 export function listeningSockets(folder: string): Listening[] {
-  const listening = '0A';
   return ['tcp', 'tcp6']
-    .flatMap((list) => textOf(`${folder}/net/${list}`).split('\n'))
-    .flatMap((line) => {
-      const [, local = '', , state, , , , uid, , inode = ''] = line.trim().split(/\s+/);
+    .flatMap((list) => listeningLines(`${folder}/net/${list}`))
+    .map(([, local = '', , , , , , uid, , inode = '']) => {
       const [address = '', hexPort = ''] = local.split(':');
-      if (state === listening)
-        return [
-          { address: addressText(address), port: parseInt(hexPort, 16), inode, uid: Number(uid) },
-        ];
-      return [];
+      const port = parseInt(hexPort, 16);
+      return { address: addressText(address), port, inode, uid: Number(uid) };
     });
 }
+
+/**
+ * Returns the fields of the listening sockets, with which the kernel's list begins (tcp_seq_start in its net/ipv4/tcp_ipv4.c). The rest is
+ * not read: after a load it has tens of thousands of closed connections, which take 50 ms and more.
+ */
+function listeningLines(file: string): string[][] {
+  const descriptor = ifThere(() => openSync(file, 'r'));
+  if (descriptor === undefined) return [];
+  const buffer = Buffer.alloc(16 * 1024);
+  try {
+    for (let text = ''; ;) {
+      const length = readSync(descriptor, buffer, 0, buffer.length, null);
+      text += buffer.toString('latin1', 0, length);
+      // The first line has titles, and the last one may go on.
+      const lines = text.split('\n').slice(1, -1).map(fieldsOf);
+      const end = lines.findIndex(([, , , state]) => state !== tcpStates.listening);
+      if (end >= 0) return lines.slice(0, end);
+      if (length === 0) return lines;
+    }
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+const fieldsOf = (line: string): string[] => line.trim().split(/\s+/);
+/** As the kernel prints them (include/net/tcp_states.h, include/uapi/linux/net.h). */
+const tcpStates = { established: '01', listening: '0A' };
+const unixConnected = '03';
 
 /**
  * Whether processes of one network namespace have connections that they opened, such as to a database; true also if that cannot be seen.
@@ -172,22 +195,29 @@ export async function connectsOut(pids: readonly (number | string)[]): Promise<b
   const inodes = new Set(pids.flatMap((pid) => socketsOf(pid)));
   if (inodes.size === 0) return true;
   const folder = livingFolder(String(pids[0]));
-  const own = new Set(listeningOf(pids).map(({ port }) => port));
-  const linesOf = (list: string) => textOf(`${folder}/net/${list}`).split('\n');
-  const [established, connected] = ['01', '03'];
-  const isOut = ['tcp', 'tcp6'].flatMap(linesOf).some((line) => {
-    const [, local = '', , state, , , , , , inode = ''] = line.trim().split(/\s+/);
-    const port = parseInt(local.split(':')[1] ?? '', 16);
-    return state === established && inodes.has(inode) && !own.has(port);
-  });
-  if (isOut) return true;
-  const unix = linesOf('unix').flatMap((line) => {
-    const [, , , , , state, inode = ''] = line.split(/\s+/);
-    return state === connected && inodes.has(inode) ? [inode] : [];
-  });
-  if (unix.length === 0) return false;
+  const linesOf = (list: string) => textOf(`${folder}/net/${list}`).split('\n').map(fieldsOf);
+  const listening = listeningOf(pids);
+  const unix = linesOf('unix').filter(([, , , , , , inode = '']) => inodes.has(inode));
+  const known = new Set([
+    ...listening.map(({ inode }) => inode),
+    ...unix.map(([, , , , , , inode = '']) => inode),
+  ]);
+  // The list of TCP is long after a load, and needed only for other sockets.
+  if ([...inodes].some((inode) => !known.has(inode))) {
+    const own = new Set(listening.map(({ port }) => port));
+    const isOut = ['tcp', 'tcp6'].flatMap(linesOf).some((fields) => {
+      const [, local = '', , state, , , , , , inode = ''] = fields;
+      const port = parseInt(local.split(':')[1] ?? '', 16);
+      return state === tcpStates.established && inodes.has(inode) && !own.has(port);
+    });
+    if (isOut) return true;
+  }
+  const connected = unix.flatMap(([, , , , , state, inode = '']) =>
+    state === unixConnected ? [inode] : [],
+  );
+  if (connected.length === 0) return false;
   const peers = await unixPeers(folder);
-  return unix.some((inode) => !inodes.has(peers.get(inode) ?? ''));
+  return connected.some((inode) => !inodes.has(peers.get(inode) ?? ''));
 }
 
 /**
