@@ -41,7 +41,10 @@ const whySide = open({
     calls: nonNegative,
     ...each(perfCounts, optional(nonNegative)),
   }),
-  /** Largest first: a system call, other work of the kernel, an object in user space. */
+  /**
+   * Largest first: a system call, other work of the kernel, an object in user space. Their sum is the CPU time per request in the rounds, if
+   * that is known.
+   */
   cpu: list(open({ ...perRequest, kind: oneOf(['call', 'kernel', 'user']), sdUs: nonNegative })),
   /** The largest functions in user space with a symbol. */
   functions: list(open(perRequest)),

@@ -1,4 +1,5 @@
 // Which sides are looked at after the rounds, and for how long.
+import { variantOf } from '../../analysis/comparisons.ts';
 import { minimumRounds, total } from '../../analysis/statistics.ts';
 import { UserError } from '../../errors.ts';
 import type { EndedRun } from '../../feature.ts';
@@ -50,7 +51,8 @@ export async function lookAfterRounds(run: EndedRun): Promise<Result | undefined
   verdictLines(result).forEach(say);
   const perf = asksWhy ? await perfOrWhyNot(context.signal) : undefined;
   const onSide = telling(run, 'checking each side alone', sides, takes);
-  const { alone, why } = await lookAlone(context, { sides, secondsOf, perf, onSide });
+  const cpuMicrosOf = (name: string) => variantOf(result, name)?.serverCpuMicrosPerRequest?.median;
+  const { alone, why } = await lookAlone(context, { sides, secondsOf, perf, cpuMicrosOf, onSide });
   const loads = lengthOfLook(context.plan, { ...asked, asksWhy: false });
   const isTooLong =
     elapsedSeconds(result) + total(sides, loads.takes) > (context.plan.maxTimeSeconds ?? Infinity);
@@ -62,6 +64,7 @@ export async function lookAfterRounds(run: EndedRun): Promise<Result | undefined
       sides: reversed,
       secondsOf,
       perf: undefined,
+      cpuMicrosOf,
       onSide: telling(run, 'checking each side alone once more', reversed, loads.takes),
     });
     alone.again = second.alone.sides;

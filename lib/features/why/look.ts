@@ -33,6 +33,8 @@ export interface Asked {
   secondsOf(planned: PlannedVariant): number;
   /** Its path; an error: why there is none; undefined: causes are not asked for. */
   perf: string | UserError | undefined;
+  /** CPU time per request of a side in the rounds, in µs; undefined if it is not known. */
+  cpuMicrosOf(name: string): number | undefined;
   /** Called before each side. */
   onSide(name: string): void;
 }
@@ -64,7 +66,7 @@ export async function lookAlone(context: RunContext, asked: Asked): Promise<Look
     );
   }
   try {
-    const causes = await causesWith(asked.perf, context, looked);
+    const causes = await causesWith(asked, context, looked);
     for (const planned of asked.sides) {
       asked.onSide(planned.variant.name);
       await lookAt({ context: inside, planned }, asked.secondsOf(planned), causes, looked);
@@ -81,7 +83,7 @@ export async function lookAlone(context: RunContext, asked: Asked): Promise<Look
   return looked;
 }
 
-interface Causes {
+interface Causes extends Pick<Asked, 'cpuMicrosOf'> {
   perf: string;
   /** The kernel's system calls. */
   calls: ReadonlySet<string>;
@@ -90,14 +92,14 @@ interface Causes {
 }
 
 async function causesWith(
-  perf: Asked['perf'],
+  { perf, cpuMicrosOf }: Pick<Asked, 'perf' | 'cpuMicrosOf'>,
   { folder, signal }: RunContext,
   { why }: Looked,
 ): Promise<Causes | undefined> {
   if (perf === undefined) return undefined;
   try {
     if (perf instanceof UserError) throw perf;
-    return { perf, calls: await namesOfCalls(perf, signal), folder };
+    return { perf, cpuMicrosOf, calls: await namesOfCalls(perf, signal), folder };
   } catch (error) {
     signal.throwIfAborted();
     why.missing.push(inALine(error));
@@ -210,7 +212,7 @@ function samplerOf(context: RunContext, { server }: Stage, perf: string) {
 async function causesOf(
   context: RunContext,
   stage: Stage,
-  { perf, calls, folder }: Causes,
+  { perf, cpuMicrosOf, calls, folder }: Causes,
   { file, requests, cpuSeconds }: Sampled,
 ): Promise<WhySide> {
   const { name } = stage.planned.variant;
@@ -234,7 +236,8 @@ async function causesOf(
     countedRequests,
     cpuUs,
     ...countsIn(textOf(counts), countedRequests),
-    ...parts.of(cpuUs),
+    // The machine may be slower for one side's load. The parts then still make up what the rounds have seen.
+    ...parts.of(cpuMicrosOf(name) ?? cpuUs),
   };
 }
 

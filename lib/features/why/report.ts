@@ -161,7 +161,10 @@ function reasonOf(pair: Pair, result: Result): string {
     let cause = `${now.variant} makes ${perRequest(now.counts.calls)} system calls per request, ${before.variant} ${perRequest(before.counts.calls)}: ${changes}`;
     if (differs && isClear(whole) && isClear(part) && part.us * whole.us >= 0) {
       const does = whole.us < 0 ? 'saves' : 'uses more';
-      cause += `, which is ${short(Math.abs(part.us))} µs of the ${short(Math.abs(whole.us))} µs of CPU time that ${now.variant} ${does}`;
+      // Other parts may cost the other side more.
+      const [partUs, allUs] = [Math.abs(part.us), Math.abs(whole.us)];
+      const ofAll = partUs > allUs ? '' : ` of the ${short(allUs)} µs`;
+      cause += `, which is ${short(partUs)} µs${ofAll} of CPU time that ${now.variant} ${does}`;
     }
     causes.push(cause);
   }
