@@ -89,9 +89,13 @@ it('others that take more of the cores than in the rounds explain a difference',
     return checkedWith(sides, alone(604_000, 15.9), alone(634_200, 11.8, taken));
   };
   expect(withOthers(0.3).comparisons[0]?.verdict).toBe('faster');
-  expect(heldLines(withOthers(0.3))).toHaveLength(1);
-  // Any ratio would agree.
-  expect(heldLines(withOthers(0.9))).toEqual([]);
+  // No difference at all would agree too.
+  expect(heldLines(withOthers(0.3))).toEqual([
+    'Each side alone for 10 s says little here: single loads may differ by 44 %.',
+  ]);
+  expect(heldLines(withOthers(0.2))).toEqual([
+    expect.stringContaining('as in the rounds (within '),
+  ]);
 });
 
 const noisy = [

@@ -100,15 +100,24 @@ function secondsText({ alone }: Result): string {
   return duration(Math.max(0, ...seconds));
 }
 
-/** A tolerance of 100 %: rounds that scatter so much agree with almost any ratio. */
-const saysNothing = 1;
+/**
+ * Loads alone say something on a ratio if they could have denied it: if they may differ from it by less than it differs from 1, or by no
+ * more than 10 %.
+ */
+const saysSomething = ({ inRounds, tolerated }: Check): boolean =>
+  tolerated <= Math.max(0.1, Math.abs(inRounds - 1));
 
 /** A sentence on the verdicts that hold, and the reasons for missing checks. */
 export function heldLines(result: Result): string[] {
   const lines: string[] = [];
+  const scattered: number[] = [];
   const stand = measuredComparisons(result).flatMap(({ metric, verdict, ...pair }) => {
     const check = verdict === 'none' ? undefined : checkOf(pair, metric, result);
-    if (check === undefined || check.tolerated >= saysNothing) return [];
+    if (check === undefined) return [];
+    if (!saysSomething(check)) {
+      scattered.push(check.tolerated);
+      return [];
+    }
     const { alone, aloneAtFirst, tolerated } = check;
     const text = (ratio: number) => effectText({ metric, ratio });
     const atFirst = aloneAtFirst === undefined ? '' : ` (${text(aloneAtFirst)} in a first load)`;
@@ -121,6 +130,10 @@ export function heldLines(result: Result): string[] {
       `Each side alone for ${secondsText(result)}: ${texts}, as in the rounds (within ${most}).`,
     );
   }
+  if (scattered.length > 0)
+    lines.push(
+      `Each side alone for ${secondsText(result)} says little here: single loads may differ by ${percent(Math.max(...scattered))}.`,
+    );
   const kept = (result.search?.found ?? []).flatMap(({ variant }) => {
     const check = rateCheckOf(variant, result);
     return check === undefined || check.differs ? [] : `${variant} ${whole(check.alone)}`;
