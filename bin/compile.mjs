@@ -43,7 +43,9 @@ export async function compiledCommands(projectRoot, keptMs = dayMs) {
   const umask = process.umask(0o022);
   // Where the umask is 0, as in some containers, other users could replace the commands.
   process.umask(umask | 0o022);
-  mkdirSync(dist, { recursive: true });
+  // A default access control list of the folder above takes the place of the umask.
+  if (mkdirSync(dist, { recursive: true }) !== undefined)
+    chmodSync(dist, statSync(dist).mode & ~0o022);
   // Another command may compile at the same time, to the same files. So each file is renamed into place, and the state comes
   // last.
   const fresh = mkdtempSync(join(dist, 'compiling-'));

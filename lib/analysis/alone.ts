@@ -67,7 +67,11 @@ function confirmed(
   const second = checkBy(alone?.again ?? []);
   if (second === undefined) return first;
   const sameWay = first.alone > first.inRounds === second.alone > second.inRounds;
-  return { ...second, differs: second.differs && sameWay, aloneAtFirst: first.alone };
+  const differs = second.differs && (sameWay || second.pause !== undefined);
+  // Both loads may differ, one in each direction: then a single load may be off by as much as they are from each other.
+  const apart = Math.expm1(Math.abs(Math.log(second.alone / first.alone)));
+  const tolerated = second.differs && !differs ? apart : second.tolerated;
+  return { ...second, differs, tolerated, aloneAtFirst: first.alone };
 }
 
 function checkBy(

@@ -83,13 +83,15 @@ export function failIfCode(
       const state = unknown === undefined ? stateOf(gate, row) : 'unknown';
       const pair = `${row.variant} against ${row.baseline}`;
       const found = unknown ?? `${figureText(gate, row)}: ${words[state]}`;
-      say(`--fail-if ${gate.text}: ${pair}: ${found}${cpuText(gate, row, state)}`);
+      const asksForCpu = gates.some(({ metric }) => metric === 'cpu');
+      const more = asksForCpu ? '' : cpuText(gate, row, state);
+      say(`--fail-if ${gate.text}: ${pair}: ${found}${more}`);
       return state;
     }),
   );
   if (states.includes('holds')) return 3;
   if (states.includes('unknown'))
-    throw new UserError('--fail-if: no condition is true, and one cannot be told');
+    throw new UserError('--fail-if: no condition is true, and not all could be decided');
   return 0;
 }
 
@@ -116,10 +118,10 @@ function stateOf(gate: Gate, row: Comparison): State {
 function whyUnknown(gate: Gate, row: Comparison): string | undefined {
   const { verdict, why, delayNotHeld } = row;
   if (delayNotHeld.length > 0)
-    return `cannot be told: its delay was not held with ${enumeration(delayNotHeld)}, so the difference may be the link's`;
-  if (verdict === 'none') return `cannot be told: it has no verdict, ${why}`;
+    return `cannot be decided: its delay was not held with ${enumeration(delayNotHeld)}, so the difference may be the link's`;
+  if (verdict === 'none') return `cannot be decided: it has no verdict, ${why}`;
   return figureOf(gate, row) === null
-    ? `cannot be told: it has no ${metricWords[gate.metric ?? 'rps'].name}`
+    ? `cannot be decided: it has no ${metricWords[gate.metric ?? 'rps'].name}`
     : undefined;
 }
 
@@ -150,7 +152,8 @@ function figureText(gate: Gate, row: Comparison): string {
 
 /** Points to the CPU time if it shows a slowdown that requests/s do not: only a condition on the CPU time (`cpu>3%`) covers that. */
 function cpuText({ metric, verdict }: Gate, row: Comparison, state: State): string {
-  const isOpen = metric === undefined && row.metric === 'rps' && state !== 'holds';
+  const isOpen =
+    metric === undefined && row.metric === 'rps' && (state === 'open' || state === 'fails');
   if (!isOpen || verdict !== 'slower' || row.cpu?.verdict !== 'slower') return '';
-  return ' (it is slower by CPU per request, which cpu>3% asks for)';
+  return ' (it is slower by CPU per request: see --fail-if cpu>3%)';
 }

@@ -45,10 +45,11 @@ export async function findScenario(name: string): Promise<Scenario> {
  */
 export async function exportedScenario(file: string, seconds = usualSeconds): Promise<unknown> {
   const place = placeOfScenarios();
-  if (place !== bakeoffFolder) requireNoPackages(path.join(place, 'scenario.mjs'));
+  if (place !== bakeoffFolder)
+    requireNoPackages(path.join(place, 'scenario.mjs'), 'set BAKEOFF_HOME to a folder of your own');
   if (process.geteuid?.() === 0 && whoMayChange(file) === undefined)
     for (const found of [realpathSync(file), path.join(place, 'scenario.mjs')])
-      requireNoPackages(found);
+      requireNoPackages(found, 'move the scenario');
   const answer = await underSignals('ending', async (signal) => {
     const scratch = await makeScratch(undefined, '', place);
     try {
@@ -75,13 +76,14 @@ function placeOfScenarios(): string {
   }
 }
 
-/** Throws an Error if Node would take another user's packages for code at this place. */
-function requireNoPackages(place: string): void {
+/**
+ * Throws an Error if Node would take another user's packages for those of code at this place.
+ * @param otherwise what helps besides removing them
+ */
+function requireNoPackages(place: string, otherwise: string): void {
   const problem = problemInParents(place);
   if (problem !== undefined)
-    throw new Error(
-      `${problem}, and Node reads it for the scenario: remove it, or move the scenario`,
-    );
+    throw new Error(`${problem}, and Node reads it for the scenario: remove it, or ${otherwise}`);
 }
 
 async function answerOf(

@@ -107,9 +107,9 @@ function decideRest(rest: ClaimRest, resolution: number, result: Result, failed:
 
 /** Decides the claim that an amount is only the share `claimed` of another one. */
 function stateOfLess(measured: Measured, claimed: number, resolution: number): ClaimState {
+  if (hasSize(measured, claimed, resolution)) return 'holds here';
   if (isSame(measured, resolution)) return 'does not hold here';
-  if (measured.ratio > 1) return 'opposite here';
-  return hasSize(measured, claimed, resolution) ? 'holds here' : 'holds here, but not the size';
+  return measured.ratio > 1 ? 'opposite here' : 'holds here, but not the size';
 }
 
 type Measured = Pick<Comparison, 'ratio' | 'ci95'>;
@@ -155,23 +155,37 @@ function decideComparison(rest: ClaimRest, resolution: number, result: Result): 
   // The interval is there to be seen.
   const because =
     verdict === 'inconclusive' ? ` (${why.replace(/^the interval includes 1: /, '')})` : '';
+  const isWithin = rest.is !== 'faster' && rest.is !== 'slower' && isSame(comparison, resolution);
+  const state = stateOf(rest, comparison, resolution, result.sameWithin);
+  const within =
+    isWithin && verdict !== 'same' ? `, within the article's ${percent(resolution)}` : '';
   return {
-    state: stateOf(rest, comparison, resolution),
-    seen: `${name}: ${metricMark(metric)}${effect(ratio, ci95)} ${verdictWord(metric, verdict)}${because}${claimed}`,
+    state,
+    seen: `${name}: ${metricMark(metric)}${effect(ratio, ci95)} ${verdictWord(metric, verdict)}${state === 'not decided' ? because : within}${claimed}`,
   };
 }
 
-/** @param comparison with a verdict */
-function stateOf({ is, about }: ClaimRest, comparison: Comparison, resolution: number): ClaimState {
+/**
+ * @param comparison with a verdict
+ * @param sameWithin by which the verdict "same" goes. Its interval of 90 % is narrower than the one that is shown.
+ */
+function stateOf(
+  { is, about }: ClaimRest,
+  comparison: Comparison,
+  resolution: number,
+  sameWithin: number,
+): ClaimState {
   const { verdict, ci95 } = comparison;
+  const areSame =
+    isSame(comparison, resolution) || (verdict === 'same' && sameWithin <= resolution);
   if (is === 'same') {
-    if (isSame(comparison, resolution)) return 'holds here';
+    if (areSame) return 'holds here';
     const [low, high] = ci95;
     const differs = low > 1 + resolution || high * (1 + resolution) < 1;
     return differs ? 'does not hold here' : 'not decided';
   }
   if (is === 'not slower' || is === 'not faster') {
-    if (isSame(comparison, resolution)) return 'holds here';
+    if (areSame) return 'holds here';
     if (verdict === 'inconclusive') return 'not decided';
     return `not ${verdict}` === is ? 'opposite here' : 'holds here';
   }

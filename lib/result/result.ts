@@ -419,7 +419,7 @@ export const resultForm = open({
   sameWithin: nonNegative,
   noiseFloor: orNull(noiseFloor),
   kernelSettings: list(kernelSetting),
-  /** null with `--store none`. */
+  /** null with `--store none`, and until the end of a run. */
   integrity: orNull(integrity),
   /**
    * Sides that were loaded alone after the rounds; absent if none was. `again`: second loads, made because the first did not agree with the

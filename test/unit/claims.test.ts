@@ -109,6 +109,27 @@ test.each<[Comparison['verdict'], number, Claimed, string]>([
   expect(decideIn(withVerdict(verdict, ratio), { is }).state).toBe(state);
 });
 
+test('what is the same by its verdict is so for an article of that resolution', () => {
+  // The interval of the verdict "same" is narrower than the one that is shown.
+  const seen = { verdict: 'same' as const, ratio: 0.997, ci95: [0.988, 1.006] as [number, number] };
+  const same = {
+    ...measured,
+    comparisons: measured.comparisons.map((row) => ({ ...row, ...seen })),
+  };
+  const decide = (resolution: number) =>
+    decideClaim(claimOf({ is: 'same' }), { resolution }, new Map([['s', same]])).state;
+  expect([decide(0.01), decide(0.005)]).toEqual(['holds here', 'not decided']);
+});
+
+test('a figure that the article counts as none says so', () => {
+  expect(decideIn(withVerdict('faster', 1.025), { is: 'same' }).seen).toMatch(
+    / faster, within the article's 5\.0 %$/,
+  );
+  expect(decideIn(withVerdict('inconclusive', 1.01), { is: 'not faster' }).seen).not.toContain(
+    'too few',
+  );
+});
+
 test('a size holds if the interval has it, widened by the resolution of the article', () => {
   const stateOf = (about: number, resolution?: number) => {
     const of = resolution === undefined ? {} : { resolution };
@@ -314,7 +335,7 @@ test('the page says why a claim is open and what has a part, without noise of su
     ],
   };
   const run = {
-    article: { id: 'x', title: 't', date: '2017', claims: [claimOf({ is: 'same' })] },
+    article: { id: 'x', title: 't', date: '2017', claims: [claimOf({ is: 'faster' })] },
     results: new Map([['s', open]]),
     missing: [],
   };

@@ -60,7 +60,7 @@ test.each<[string, Partial<Comparison>, number, ...string[]]>([
     'slower>3%',
     { verdict: 'inconclusive', ratio: 1, ci95: [0.95, 1.05], cpu: { ...slowerByCpu } },
     0,
-    `requests/s ±0.0 % [−5.0, 5.0]: ${open} (it is slower by CPU per request, which cpu>3% asks for)`,
+    `requests/s ±0.0 % [−5.0, 5.0]: ${open} (it is slower by CPU per request: see --fail-if cpu>3%)`,
   ],
   [
     'slower,cpu>3%',
@@ -105,19 +105,21 @@ test.each<[string, Partial<Comparison>, string]>([
     { verdict: 'slower', delayNotHeld: ['workers'] },
     'its delay was not held with workers',
   ],
-])('%s cannot be told with %j', (gates, changes, why) => {
+])('%s cannot be decided with %j', (gates, changes, why) => {
   const lines: string[] = [];
   const asked = () =>
     failIfCode(having({ verdict: 'same', ...changes }), readFailIf('--fail-if', gates), (line) =>
       lines.push(line),
     );
-  expect(asked).toThrow(new UserError('--fail-if: no condition is true, and one cannot be told'));
+  expect(asked).toThrow(
+    new UserError('--fail-if: no condition is true, and not all could be decided'),
+  );
   expect(lines).toEqual([
-    expect.stringMatching(`^--fail-if ${gates}: ${pair}: cannot be told: ${why}`),
+    expect.stringMatching(`^--fail-if ${gates}: ${pair}: cannot be decided: ${why}`),
   ]);
 });
 
-test('one condition that is true decides, whatever cannot be told', () => {
+test('one condition that is true decides, whatever cannot be decided', () => {
   const two = (first: Verdict, other: Verdict): Result =>
     with3(having({ verdict: first }, { variant: 'b', verdict: other }), 'b');
   expect(answer(two('none', 'slower'), 'slower').code).toBe(3);

@@ -59,7 +59,7 @@ touch -c "$c/${folder.split('/')[0]}" 2>/dev/null
 if ! [ -f "$d/${name}" ]; then
   trap 'rm -f "$d/$$.tmp"' EXIT
   trap 'exit 91' HUP INT TERM
-  mkdir -p "$d" && echo ${wanted} && head -c ${bytes} >"$d/$$.tmp" && [ "$(wc -c <"$d/$$.tmp")" = ${bytes} ] && chmod 755 "$d/$$.tmp" && mv "$d/$$.tmp" "$d/${name}" || exit 91
+  mkdir -p "$d" && chmod go-w "$c" "$c/${folder.split('/')[0]}" "$d" && echo ${wanted} && head -c ${bytes} >"$d/$$.tmp" && [ "$(wc -c <"$d/$$.tmp")" = ${bytes} ] && chmod 755 "$d/$$.tmp" && mv "$d/$$.tmp" "$d/${name}" || exit 91
   find "$c"/agent-* -prune -type d -mtime +${unusedDays} -exec rm -rf {} \\; 2>/dev/null
 fi`;
 }

@@ -54,10 +54,12 @@ export async function checkRun(
     } catch (error) {
       unread.push(`the record of k6 cannot be read: ${messageOf(error)}`);
     }
-  const { points, problems, ...requests } = await checkWritten(store, run, rounds, {
-    records,
-    own,
-  });
+  const unsentFiles = new Set(rounds.flatMap((round) => (round.unsent ? [round.recordFile] : [])));
+  const unsent = sumOf(
+    [...records].flatMap(([file, counts]) => (unsentFiles.has(file) ? [counts] : [])),
+  );
+  const written = { records, unsent, own };
+  const { points, problems, ...requests } = await checkWritten(store, run, rounds, written);
   const failed = failedWritesOf([...records.keys()]);
   // Generators on other hosts each have a record of their own. They are joined in this folder, and their points are not counted.
   const isJoined = ([file]: [string, PointCounts]) =>
@@ -74,6 +76,8 @@ export async function checkRun(
 interface WrittenPoints {
   /** Numbers of points in the readable records, by file. */
   records: ReadonlyMap<string, PointCounts>;
+  /** Numbers of points that k6 has sent nowhere: to write these is no repair. */
+  unsent: PointCounts;
   own: readonly string[];
 }
 
@@ -81,7 +85,7 @@ async function checkWritten(
   store: Store,
   run: string,
   rounds: readonly StoredRound[],
-  { records, own }: WrittenPoints,
+  { records, unsent, own }: WrittenPoints,
 ) {
   const ownCounts = countsOf(own);
   const written = sumOf([...records.values(), ownCounts]);
@@ -101,7 +105,7 @@ async function checkWritten(
     const reason = failures.find((failure) => failure !== undefined);
     return {
       ...requestIntegrity(rounds, hadRequests, requests),
-      points: pointIntegrity(written, had, now, reason),
+      points: pointIntegrity(written, sumOf([had, unsent]), now, reason),
       problems: rounds.flatMap((round) => problemsOf(round, requestsOf(requests, round), reason)),
     };
   } catch (error) {

@@ -34,6 +34,8 @@ export class DatabaseSink implements Sink {
   readonly #store: Store;
   /** The newest lines of bakeoff's own points in a run, by identityOf. */
   readonly #written = new Map<string, string>();
+  /** Why points were not written at once. These notes of the run are void when all points are stored at its end. */
+  readonly #problems = new Set<string>();
   #run = '';
 
   constructor(store: Store) {
@@ -81,7 +83,9 @@ export class DatabaseSink implements Sink {
     const { run: name } = run.plan;
     const own = [...this.#written.values()];
     const { integrity, problems } = await checkRun(this.#store, name, storedRounds(kept), own);
-    const warnings = new Set([...result.warnings, ...problems]);
+    const isWhole = integrity.lost === 0 && integrity.points?.lost === 0;
+    const notes = result.warnings.filter((text) => !(isWhole && this.#problems.has(text)));
+    const warnings = new Set([...notes, ...problems]);
     // The counts are in the run's own point, so its points are written again.
     const counted = { ...result, integrity, warnings: [...warnings] };
     const problem = await this.#write(name, resultPoints(run, counted, kept, true));
@@ -103,12 +107,14 @@ export class DatabaseSink implements Sink {
     return errorLine(this.#store.query(`DELETE FROM "${measurement}" WHERE ${where}`));
   }
 
-  #write(run: string, points: readonly string[]): Promise<string | null> {
+  async #write(run: string, points: readonly string[]): Promise<string | null> {
     // A calibration makes many runs with one sink.
     if (this.#run !== run) this.#written.clear();
     this.#run = run;
     for (const point of points) if (point !== '') this.#written.set(identityOf(point), point);
-    return errorLine(this.#store.writeOrKeep(points));
+    const problem = await errorLine(this.#store.writeOrKeep(points));
+    if (problem !== null) this.#problems.add(problem);
+    return problem;
   }
 }
 

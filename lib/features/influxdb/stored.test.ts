@@ -3,6 +3,7 @@ import { htmlReport } from '../../report/html/run-page.ts';
 import { openFileCache, result, workers } from '../../../test/fixtures/result.ts';
 import { storedIn } from './stored.ts';
 
+const { environment } = result([workers, openFileCache]);
 const points = { written: 310, stored: 310, backfilled: 0, lost: 0 };
 
 test.each([
@@ -57,12 +58,13 @@ test.each([
 ])(
   'the last line reports how much is stored, and the exit code what is missing: %j',
   (integrity, said) => {
-    expect(storedIn({ integrity, state: 'complete' })).toEqual(said);
+    expect(storedIn({ integrity, environment })).toEqual(said);
   },
 );
 
 test('a run that was ended before its end says so', () => {
-  const { line } = storedIn({ integrity: null, state: 'partial' });
+  const versions = { ...environment.versions, influxdb: '1.6.7' };
+  const { line } = storedIn({ integrity: null, environment: { ...environment, versions } });
   expect(line).toBe('Not counted in InfluxDB: the run was ended');
 });
 

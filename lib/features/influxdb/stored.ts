@@ -4,8 +4,11 @@ import type { Stored } from '../../feature.ts';
 import type { PointIntegrity, Result } from '../../result/result.ts';
 
 /** Says how much of the run the database holds. It says "0 lost" only if the points of all measurements were counted. */
-export function storedIn({ integrity, state }: Pick<Result, 'integrity' | 'state'>): Stored {
-  if (integrity === null && state === 'partial')
+export function storedIn({
+  integrity,
+  environment,
+}: Pick<Result, 'integrity' | 'environment'>): Stored {
+  if (integrity === null && environment.versions['influxdb'] !== undefined)
     return { line: 'Not counted in InfluxDB: the run was ended' };
   if (integrity === null) return { line: 'Not stored in InfluxDB (--store none)' };
   const { requests, stored, backfilled, lost, points } = integrity;

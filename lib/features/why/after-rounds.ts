@@ -12,7 +12,7 @@ import { thisMachine } from '../../setup/machine.ts';
 import { ensureTools } from '../../setup/tools.ts';
 import { lasting, lookAlone } from './look.ts';
 import { heldAgainst, isDenied } from './held.ts';
-import { isAsked, lengthOfLook } from './length.ts';
+import { isAsked, lengthOfLook, withStart } from './length.ts';
 
 /**
  * Looks at the sides that were compared, unless the flags say no. Returns the result with what was seen; verdicts that this refutes are
@@ -53,9 +53,9 @@ export async function lookAfterRounds(run: EndedRun): Promise<Result | undefined
   const onSide = telling(run, 'checking each side alone', sides, takes);
   const cpuMicrosOf = (name: string) => variantOf(result, name)?.serverCpuMicrosPerRequest?.median;
   const { alone, why } = await lookAlone(context, { sides, secondsOf, perf, cpuMicrosOf, onSide });
-  const loads = lengthOfLook(context.plan, { ...asked, asksWhy: false });
+  const takesAgain = (side: PlannedVariant) => withStart(secondsOf(side));
   const isTooLong =
-    elapsedSeconds(result) + total(sides, loads.takes) > (context.plan.maxTimeSeconds ?? Infinity);
+    elapsedSeconds(result) + total(sides, takesAgain) > (context.plan.maxTimeSeconds ?? Infinity);
   if (isDenied({ ...result, alone }) && !isTooLong) {
     say('The sides alone do not agree with the rounds: each is loaded alone once more.');
     // The order is reversed: if the machine gets slower over time, that favours the other side now.
@@ -65,10 +65,10 @@ export async function lookAfterRounds(run: EndedRun): Promise<Result | undefined
       secondsOf,
       perf: undefined,
       cpuMicrosOf,
-      onSide: telling(run, 'checking each side alone once more', reversed, loads.takes),
+      onSide: telling(run, 'checking each side alone once more', reversed, takesAgain),
     });
+    // Without a second load the first one decides.
     alone.again = second.alone.sides;
-    alone.missing.push(...second.alone.missing);
   }
   const configs = readConfigs(context.folder, result);
   const changedSides = why.sides.map((side) => {

@@ -105,17 +105,17 @@ function secondsText({ alone }: Result): string {
  * more than 10 %.
  */
 const saysSomething = ({ inRounds, tolerated }: Check): boolean =>
-  tolerated <= Math.max(0.1, Math.abs(inRounds - 1));
+  tolerated <= Math.max(0.1, Math.expm1(Math.abs(Math.log(inRounds))));
 
 /** A sentence on the verdicts that hold, and the reasons for missing checks. */
 export function heldLines(result: Result): string[] {
   const lines: string[] = [];
-  const scattered: number[] = [];
+  const scattered: { variant: string; tolerated: number }[] = [];
   const stand = measuredComparisons(result).flatMap(({ metric, verdict, ...pair }) => {
     const check = verdict === 'none' ? undefined : checkOf(pair, metric, result);
     if (check === undefined) return [];
     if (!saysSomething(check)) {
-      scattered.push(check.tolerated);
+      scattered.push({ variant: pair.variant, tolerated: check.tolerated });
       return [];
     }
     const { alone, aloneAtFirst, tolerated } = check;
@@ -132,7 +132,7 @@ export function heldLines(result: Result): string[] {
   }
   if (scattered.length > 0)
     lines.push(
-      `Each side alone for ${secondsText(result)} says little here: single loads may differ by ${percent(Math.max(...scattered))}.`,
+      `Each side alone for ${secondsText(result)} says little of ${enumeration(scattered.map(({ variant }) => variant))}: single loads may differ by ${percent(Math.max(...scattered.map(({ tolerated }) => tolerated)))} here.`,
     );
   const kept = (result.search?.found ?? []).flatMap(({ variant }) => {
     const check = rateCheckOf(variant, result);

@@ -25,6 +25,10 @@ export function isAsked(flags: ReadonlyMap<string, string>): boolean {
   return !serverMetricNames.some((metric) => metric === flags.get('metric'));
 }
 
+/** The seconds of a load of a side with its server's start and end; 0 without a load. */
+export const withStart = (seconds: number): number =>
+  seconds === 0 ? 0 : overheadSeconds.alone + seconds;
+
 interface AskedLook {
   /** Those that are looked at. */
   sides: readonly PlannedVariant[];

@@ -130,10 +130,14 @@ const isDecided = (of: { verdict: Verdict } | null): boolean =>
 /** Why the sides of a pair differ, without a full stop: the largest cause first. */
 function reasonOf(pair: Pair, result: Result): string {
   const { variant: now, baseline: before } = pair;
-  const all = callChanges(pair, result);
   const parts = partChanges(pair);
   const wholeUs = Math.max(cpuOf(now), cpuOf(before));
   const differs = isDecided(pair.comparison) || isDecided(pair.comparison.cpu);
+  // An event loop makes as many calls per request as the load of the moment leaves it.
+  const all = callChanges(pair, result).filter(
+    ({ now: calls, before: others, size }) =>
+      differs || size >= 1 || Math.min(calls, others) < leastCalls.usual,
+  );
   const isClear = ({ us, sdUs }: Pick<PartChange, 'us' | 'sdUs'>): boolean =>
     Math.abs(us) > surely * sdUs && Math.abs(us) >= leastShare * wholeUs;
   const isOfCalls = ({ name, isCall }: PartChange): boolean => {
@@ -267,10 +271,10 @@ export function whyPart(result: Result): Part[] {
     if (usual !== 0) added.push(`${variant} ${effect(cpuUs / usual)}`);
   }
   const below = [
-    `CPU time per request while looked at, against the rounds: ${enumeration(added)}.`,
+    `The parts are perf's shares of the CPU time per request in the rounds. While perf looked on it was, against that: ${enumeration(added)}.`,
   ];
   const tables = [countsTable(sides), timesTable(sides, result), functionsTable(sides)];
-  return [{ title: 'Per request, while perf looked on:', tables, below }];
+  return [{ title: 'Per request:', tables, below }];
 }
 
 function ofEach<Row>(sides: readonly WhySide[], cell: (row: Row, side: WhySide) => string) {
