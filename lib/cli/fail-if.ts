@@ -77,13 +77,13 @@ export function failIfCode(
     );
   }
   const rows = ran.flatMap(({ name }) => comparisonOf(result, name) ?? []);
+  const asksForCpu = gates.some(({ metric }) => metric === 'cpu');
   const states = gates.flatMap((gate) =>
     rows.map((row) => {
       const unknown = whyUnknown(gate, row);
       const state = unknown === undefined ? stateOf(gate, row) : 'unknown';
       const pair = `${row.variant} against ${row.baseline}`;
       const found = unknown ?? `${figureText(gate, row)}: ${words[state]}`;
-      const asksForCpu = gates.some(({ metric }) => metric === 'cpu');
       const more = asksForCpu ? '' : cpuText(gate, row, state);
       say(`--fail-if ${gate.text}: ${pair}: ${found}${more}`);
       return state;

@@ -7,11 +7,16 @@ import { ensureTools } from '../../lib/setup/tools.ts';
 import { checkRun, type StoredRound } from '../../lib/features/influxdb/integrity.ts';
 import { recordedLines } from '../../lib/features/influxdb/record.ts';
 import type { Series } from '../../lib/influx/client.ts';
+import { DatabaseSink } from '../../lib/features/influxdb/sink.ts';
+import type { PlannedVariant } from '../../lib/runner/plan.ts';
+import type { UsageSample } from '../../lib/runner/samples.ts';
 import { serverSamplePoints } from '../../lib/features/influxdb/points.ts';
 import { type Store, openStore } from '../../lib/features/influxdb/store.ts';
 import { accessUrl } from '../fixtures/influx-access.ts';
 import { influxdIn } from '../fixtures/local-store.ts';
 import { influxProxy, refusal, type Fate } from '../fixtures/influx-proxy.ts';
+import { hereAndThere, planOf, scenarioOf } from '../fixtures/plan.ts';
+import { openFileCache, result, workers } from '../fixtures/result.ts';
 import { sharedFolder } from '../fixtures/new-folder.ts';
 import { halt, stopWhole } from '../fixtures/processes.ts';
 
@@ -164,8 +169,9 @@ it('writes a record that k6 has not sent, which does not count as a repair', asy
     unsent: true,
   };
   const whole = { requests: 30, stored: 30, backfilled: 0, lost: 0, problems: [] };
-  // Two sides may share a record, and each of them checks it.
-  expect([await checked(store, round), await checked(store, round)]).toEqual([whole, whole]);
+  const { integrity } = await checkRun(store, 'unsent', [{ ...round, round: 1 }], []);
+  expect(integrity.points).toEqual({ written: 3, stored: 3, backfilled: 0, lost: 0 });
+  expect(await checked(store, round)).toEqual(whole);
 });
 
 it.each([
@@ -270,6 +276,29 @@ it.each([
     ]);
   },
 );
+
+it('a note on points that came late is void once the database holds all', async () => {
+  let fate: ReturnType<Fate> = 'pass';
+  const other = await spoilt((_body, path) => (path.startsWith('/write') ? fate : 'pass'));
+  const sink = new DatabaseSink(other);
+  const plan = { ...planOf(scenarioOf(hereAndThere)), run: 'late-notes' };
+  const [planned] = plan.variants as [PlannedVariant];
+  const use = { wallAheadMs: 0, cpuSeconds: 1, rssBytes: 1 };
+  const samples = [0, 100].map((ms) => ({ ...use, atMs: 1.8e12 + ms }) as UsageSample);
+  fate = 503;
+  const note = await sink.afterLoad(plan, { planned, round: 1, samples });
+  expect(note).toContain(refusal);
+  fate = 'pass';
+  const run = { plan, folder, sink, signal: new AbortController().signal };
+  const noted = { ...result([workers, openFileCache]), run: plan.run, warnings: [note as string] };
+  const { integrity, warnings } = await sink.settle(run, noted, []);
+  expect(integrity).toMatchObject({ lost: 0, points: { lost: 0 } });
+  expect(warnings).toEqual([]);
+  const kinds = await store.query(
+    `SELECT text FROM bench_sentence WHERE run = '${plan.run}' AND kind = 'note'`,
+  );
+  expect(JSON.stringify(kinds)).not.toContain(refusal);
+});
 
 /** Stores a round of 20 requests, and two samples of its server. */
 async function storedRound(of: Store, run: string) {

@@ -88,7 +88,11 @@ export class DatabaseSink implements Sink {
     const warnings = new Set([...notes, ...problems]);
     // The counts are in the run's own point, so its points are written again.
     const counted = { ...result, integrity, warnings: [...warnings] };
-    const problem = await this.#write(name, resultPoints(run, counted, kept, true));
+    // A note that is void must not stay in the database.
+    const problem =
+      notes.length === result.warnings.length
+        ? await this.#write(name, resultPoints(run, counted, kept, true))
+        : await this.found(run, counted, kept);
     if (problem !== null) warnings.add(problem);
     return { ...counted, warnings: [...warnings] };
   }
@@ -109,7 +113,10 @@ export class DatabaseSink implements Sink {
 
   async #write(run: string, points: readonly string[]): Promise<string | null> {
     // A calibration makes many runs with one sink.
-    if (this.#run !== run) this.#written.clear();
+    if (this.#run !== run) {
+      this.#written.clear();
+      this.#problems.clear();
+    }
     this.#run = run;
     for (const point of points) if (point !== '') this.#written.set(identityOf(point), point);
     const problem = await errorLine(this.#store.writeOrKeep(points));
