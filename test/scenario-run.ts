@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, onTestFinished, vi } from 'vitest';
 import type { Result } from '../lib/result/result.ts';
+import { checkResult } from '../lib/result/result-file.ts';
 import { projectRoot } from '../lib/setup/paths.ts';
 import { ensureTools, toolVariable, type ToolName } from '../lib/setup/tools.ts';
 import { newFolder } from './fixtures/new-folder.ts';
@@ -106,7 +107,8 @@ export function runFolder(out: string): string {
 }
 
 export function readResult(out: string): Result {
-  return JSON.parse(readFileSync(join(runFolder(out), 'result.json'), 'utf8')) as Result;
+  const file = join(runFolder(out), 'result.json');
+  return checkResult(readFileSync(file, 'utf8'), file);
 }
 
 /** Waits for the successful end of a run and reads its result. */

@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
+import { whoMayChange } from '../../bin/trust.mjs';
 import { prefixed, UserError } from '../errors.ts';
 import { readBytes } from '../files.ts';
 import { readEnvironment } from '../machine/cores.ts';
@@ -55,10 +56,11 @@ export async function findDone(
   return undefined;
 }
 
-/** @param folder of a run; undefined if its result is not of this version, or damaged */
+/** @param folder of a run; undefined if others may have written its result, or if it is not of this version, or damaged */
 function resultIn(folder: string): Result | undefined {
+  const file = path.join(folder, 'result.json');
   try {
-    return readResult(path.join(folder, 'result.json'));
+    return whoMayChange(file) === undefined ? readResult(file) : undefined;
   } catch (error) {
     if (error instanceof UserError) return undefined;
     throw error;

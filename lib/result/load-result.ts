@@ -4,6 +4,7 @@ import {
   count,
   each,
   nonNegative,
+  signed,
   flag,
   instant,
   list,
@@ -94,7 +95,9 @@ const turns = open({
 });
 
 const continuous = open({
-  ...each(['seconds', 'rps', 'p50Ms', 'p99Ms', 'queueGrowthPerSecond'], nonNegative),
+  ...each(['seconds', 'rps', 'p50Ms', 'p99Ms'], nonNegative),
+  /** Negative if the queue got shorter. */
+  queueGrowthPerSecond: signed,
   /** CPU time of the server per response, in microseconds; 0: unknown. */
   cpuMicros: nonNegative,
   /** Length of the whole warm-up. */
@@ -147,7 +150,7 @@ export const loadFields = {
   /** null for a side without turns. */
   turns: orElse(orNull(turns), null),
   /** At a rate: the mean growth of the queue of requests without an answer, in requests per second, over parts of the turns; else null. */
-  queueGrowth: optional(orNull(open(each(['perSecond', 'standardError'], nonNegative)))),
+  queueGrowth: optional(orNull(open({ perSecond: signed, standardError: nonNegative }))),
   /** The end of the warm-up, which is load without turns; null without a warm-up. */
   continuous: optional(orNull(continuous)),
   /**

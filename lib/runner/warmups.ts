@@ -105,7 +105,10 @@ export function withCoarseWarmup(group: Group, rps: Readonly<Record<string, numb
     .toSorted((a, b) => a - b);
   if (logs.length < Math.max(2, group.sides.length)) return group;
   const differences = logs.slice(1).map((log, place) => log - (logs[place] as number));
-  const warmupGain = Math.expm1(gainPart * Math.min(...differences));
+  const least = Math.min(...differences);
+  // At a rate two sides may have exactly the same requests/s.
+  if (least === 0) return group;
+  const warmupGain = Math.expm1(gainPart * least);
   const sides = group.sides.map((side) => ({ ...side, load: { ...side.load, warmupGain } }));
   return { ...group, sides };
 }

@@ -1,5 +1,5 @@
 // An article run that resumes after an interruption.
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeEach, expect, test, vi } from 'vitest';
 import { runArticle } from '../../lib/cli/article.ts';
@@ -84,6 +84,14 @@ test.each<[string, Changes, string[]?]>([
   const out = newFolder();
   await keepRun(out, first, changes);
   expect(await resumed(out, ...more)).toBe(1);
+  expect(lines.filter((line) => line.startsWith('it is measured'))).toEqual([]);
+});
+
+test('a result that other users may change does not count', async () => {
+  const out = newFolder();
+  const run = await keepRun(out, first);
+  chmodSync(join(out, run, 'result.json'), 0o666);
+  expect(await resumed(out)).toBe(1);
   expect(lines.filter((line) => line.startsWith('it is measured'))).toEqual([]);
 });
 

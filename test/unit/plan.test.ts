@@ -182,6 +182,7 @@ test('where sides differ much, warm-ups end while servers still get a little fas
   expect(gains({})).toEqual(none);
   expect(gains({ [name]: 8000 })).toEqual(none);
   expect(gains({ [name]: 8000, [other]: 0 })).toEqual(none);
+  expect(gains({ [name]: 1000, [other]: 1000 })).toEqual(none);
   // The nearest other side counts.
   const near = expect.closeTo((8100 / 8000) ** 0.05 - 1) as number;
   expect(gains({ [name]: 8000, [other]: 1000, third: 8100 })).toEqual([near, near]);

@@ -55,6 +55,17 @@ for at in "$c" "$c/${folder.split('/')[0]}" "$d" "$d/${name}"; do
     exit 94
   fi
 done
+mkdir -p "$c" || exit 91
+own=$(id -gn)
+[ "$own" = "$(id -un)" ] || own=root
+at=$(cd -P "$c" && pwd -P)
+while [ "$at" != / ]; do
+  at=$(dirname "$at")
+  if [ -n "$(find "$at" -prune \\( ! -user 0 ! -user "$(id -u)" -o ! -perm -1000 \\( -perm -002 -o -perm -020 ! -group 0 ! -group "$own" \\) \\))" ]; then
+    echo "other users may change $at there: set XDG_CACHE_HOME to a folder of your own" >&2
+    exit 94
+  fi
+done
 touch -c "$c/${folder.split('/')[0]}" 2>/dev/null
 if ! [ -f "$d/${name}" ]; then
   trap 'rm -f "$d/$$.tmp"' EXIT

@@ -59,6 +59,11 @@ test('a file is cached once; month-old files are removed', async () => {
   expect(await kept('', 'agent-used/lib', 'file', 4)).toBe(94);
   symlinkSync(join(cache, 'bakeoff/agent-also'), join(cache, 'bakeoff/agent-new'));
   expect(await kept('text', 'agent-new', 'file', 4)).toBe(94);
+  // They could put another cache in its place.
+  chmodSync(cache, 0o777);
+  expect(await kept('', 'agent-also', 'k6', 4)).toBe(94);
+  chmodSync(cache, 0o1777);
+  expect(await kept('', 'agent-also', 'k6', 4)).toBe(0);
 });
 
 test.each(['SIGHUP', 'SIGTERM'])(
