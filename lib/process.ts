@@ -12,6 +12,7 @@ import { once } from 'node:events';
 import { closeSync, openSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import type { Socket } from 'node:net';
+import { setPriority } from 'node:os';
 import { isAbsolute } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
@@ -268,8 +269,19 @@ export function withoutVariables(env: NodeJS.ProcessEnv, prefix: string): NodeJS
   return Object.fromEntries(Object.entries(env).filter(([name]) => !name.startsWith(prefix)));
 }
 
-/** Sets the scheduling weight of a session (autogroup): `nice` from -20 (first) to 19. Does nothing if the kernel does not allow it. */
-export async function weighSession(pid: number, nice: number): Promise<void> {
+/**
+ * Sets the priority of a process with its threads and its session: `nice` from -20 (first) to 19. Later threads and children inherit it.
+ * Does nothing where the kernel does not allow it: below 0 only root may.
+ */
+export async function prioritise(pid: number, nice: number): Promise<void> {
+  for (const thread of namesIn(`/proc/${pid}/task`)) {
+    try {
+      setPriority(Number(thread), nice);
+    } catch {
+      // It has ended, or may not.
+    }
+  }
+  // Where the kernel weighs sessions (autogroup), a nice value counts only within a session.
   await writeFile(`/proc/${pid}/autogroup`, String(nice)).catch(() => undefined);
 }
 

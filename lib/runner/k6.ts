@@ -7,7 +7,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { withoutFound, withShortNames } from '../../bin/bundle.mjs';
 import { projectRoot } from '../setup/paths.ts';
-import { startLogged, weighSession, withoutVariables, type Before } from '../process.ts';
+import { prioritise, startLogged, withoutVariables, type Before } from '../process.ts';
 import { causeLine, lastLines } from '../program-logs.ts';
 import {
   k6Files,
@@ -87,14 +87,11 @@ export interface K6Options {
   cpus: readonly number[];
   /** See ChildOptions. */
   before?: readonly Before[] | undefined;
-  /** Raises its priority above everything else on its cores (needs root). */
-  goesFirst?: boolean;
+  /** Its priority; absent: that of the runner. */
+  nice?: number | undefined;
   /** Where samples go beside k6's record. */
   output: SampleOutput | null;
 }
-
-/** At this priority a busy k6 still leaves a tenth of its core to others. */
-const firstNice = -10;
 
 /** Starts k6. Keeps its plan as load.json, without credentials and process ids, and its summary as k6-summary.json. */
 export async function startK6(options: K6Options): Promise<RunningK6> {
@@ -123,7 +120,7 @@ export async function startK6(options: K6Options): Promise<RunningK6> {
     files.log,
     'w',
   );
-  if (options.goesFirst) await weighSession(child.pid, firstNice);
+  if (options.nice !== undefined) await prioritise(child.pid, options.nice);
   return {
     pid: child.pid,
     exited: child.exited,

@@ -1,6 +1,6 @@
 // Loads a group's servers with k6, while observers look on.
 import { k6Files, type LoadPlan, type PhaseOutcome } from '../k6/load-plan.ts';
-import { sharesCores } from '../machine/cores.ts';
+import { prioritise } from '../process.ts';
 import { overflowTexts } from '../report/warnings/turned-away.ts';
 import type { LoadResult } from '../result/load-result.ts';
 import { pathOfPage } from '../scenario/pages.ts';
@@ -97,31 +97,30 @@ function withOverflows(
   return texts.length === 0 ? failure : new RoundFailure([failure.message, ...texts].join('; '));
 }
 
-/** Requests/s of a thread: at 60 µs between requests it stops sleeping (awakeBefore in xk6-loadgen/engine). */
-const mostWhereThreadsSleep = 10_000;
+/** At this priority, busy servers and k6 leave a tenth of their cores to other programs. */
+const firstNice = -10;
 
 async function startLoad(
   { plan: { cores }, tools, script }: RunContext,
   stages: readonly Stage[],
   options: Pick<K6Options, 'folder' | 'loadPlan' | 'output'>,
 ): Promise<RunningK6> {
-  // k6 goes before the runner and a database on its cores, so that requests leave in time; not before a server or backend that may
-  // be on the same cores, and not if its threads never sleep, or may not at the rates of its steps.
-  const goesFirst =
-    options.loadPlan.steps === undefined &&
-    !sharesCores(cores) &&
-    stages.every(
-      ({ planned: { load }, server }) =>
-        (load.rate ?? Infinity) <= load.threads * mostWhereThreadsSleep &&
-        server.atAddress === undefined &&
-        server.upstreams.length === 0,
-    );
+  // Other programs would take from one side what they do not take from the other. A server that is not ours, and a backend, may be on the
+  // same cores: they keep their share of them.
+  const goFirst = stages.every(
+    ({ server }) => server.atAddress === undefined && server.upstreams.length === 0,
+  );
+  const isHere = cores.serverHost === undefined;
+  const servers = stages.flatMap(({ server }) =>
+    goFirst && isHere && isWatched(server) ? server.processes() : [],
+  );
+  await Promise.all(servers.map((pid) => prioritise(Number(pid), firstNice)));
   return startK6({
     ...options,
     binary: tools.k6,
     script,
     cpus: cores.generatorCpus,
     before: stages[0]?.enclosure?.client.enter,
-    goesFirst,
+    nice: goFirst ? firstNice : undefined,
   });
 }

@@ -12,7 +12,7 @@ import {
   leaveToCaller,
   pin,
   startLogged,
-  weighSession,
+  prioritise,
   withoutVariables,
   type Child,
 } from '../../process.ts';
@@ -224,7 +224,7 @@ async function launchUsable(
     throw error;
   }
   // It shares the generator's cores: queries may wait, the load may not.
-  await weighSession(child.pid, niceness);
+  await prioritise(child.pid, niceness);
   return child;
 }
 

@@ -7,7 +7,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { helper, helperIfThere } from '../../../bin/trust.mjs';
 import { UserError } from '../../errors.ts';
 import type { Cores } from '../../machine/cores.ts';
-import { startChild, weighSession, lastLine, pipesOf, run, type Before } from '../../process.ts';
+import { startChild, prioritise, lastLine, pipesOf, run, type Before } from '../../process.ts';
 import type { NetworkUse } from '../../result/network-use.ts';
 import type { KernelSetting } from '../../result/result.ts';
 import type { NetworkSpec } from '../../scenario/model.ts';
@@ -96,8 +96,8 @@ export async function openNetwork(options: {
     })());
 
   try {
-    // If the kernel weighs sessions (autogroup), a nice value counts only within the link's own session.
-    if (caller.uid === 0) await weighSession(child.pid, linkNice);
+    // The prefix alone does not change the session's.
+    if (caller.uid === 0) await prioritise(child.pid, linkNice);
     const {
       server: { address, netns },
       client,

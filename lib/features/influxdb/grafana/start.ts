@@ -15,7 +15,7 @@ import {
   leaveToCaller,
   run,
   startLogged,
-  weighSession,
+  prioritise,
   withoutVariables,
 } from '../../../process.ts';
 import { lastLines } from '../../../program-logs.ts';
@@ -140,7 +140,8 @@ export async function startGrafana({
         );
       await delay(100);
     }
-    if (program.image === undefined) await comeLast(child.pid);
+    // So that a run gets the cores. Not done before it answers, because its start would take minutes during a load.
+    if (program.image === undefined) await prioritise(child.pid, 19);
     return {
       /** e.g. http://127.0.0.1:3000 */
       origin,
@@ -204,19 +205,6 @@ function commandOf(
     `entrypoint=${home}/bin/grafana`,
   ].map((option) => `--${option}`);
   return { command, args: ['run', '--rm', '--init', ...options, image, ...server] };
-}
-
-/**
- * Gives Grafana the lowest priority, so that a run gets the cores. Not done before it answers, because its start would take minutes
- * during a load.
- */
-async function comeLast(pid: number): Promise<void> {
-  await Promise.allSettled([
-    // All threads of its process group, which is its own.
-    run({ command: 'renice', args: ['-n', '19', '-g', String(pid)] }),
-    // If the kernel weighs sessions, nice counts only within a session.
-    weighSession(pid, 19),
-  ]);
 }
 
 async function isHealthy(origin: string): Promise<boolean> {
