@@ -5,6 +5,7 @@ import { overflowTexts } from '../report/warnings/turned-away.ts';
 import type { LoadResult } from '../result/load-result.ts';
 import { pathOfPage } from '../scenario/pages.ts';
 import { isWatched } from '../servers/index.ts';
+import { thisMachine } from '../setup/machine.ts';
 import { loadPlanFor } from './k6-plan.ts';
 import { startK6, waitForK6, type K6Options, type RunningK6 } from './k6.ts';
 import { observers } from './observers/all.ts';
@@ -107,9 +108,9 @@ async function startLoad(
 ): Promise<RunningK6> {
   // Other programs would take from one side what they do not take from the other. A server that is not ours, and a backend, may be on the
   // same cores: they keep their share of them.
-  const goFirst = stages.every(
-    ({ server }) => server.atAddress === undefined && server.upstreams.length === 0,
-  );
+  const goFirst =
+    thisMachine().goesFirst &&
+    stages.every(({ server }) => server.atAddress === undefined && server.upstreams.length === 0);
   const isHere = cores.serverHost === undefined;
   const servers = stages.flatMap(({ server }) =>
     goFirst && isHere && isWatched(server) ? server.processes() : [],

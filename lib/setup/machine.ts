@@ -11,12 +11,16 @@ export type Machine = ReturnType<typeof thisMachine>;
 /** "no" forbids installing packages. */
 export const installVariable = 'BAKEOFF_INSTALL';
 
+/** "no": the servers and k6 do not go before other programs. */
+const firstVariable = 'BAKEOFF_FIRST';
+
 /** Returns facts about this machine. Throws UserError (exit code 2) for a variable that is neither yes nor no. */
 export function thisMachine() {
   return {
     env: process.env,
     isRoot: process.getuid?.() === 0,
-    mayInstall: mayInstall(process.env[installVariable]),
+    mayInstall: isYes(installVariable),
+    goesFirst: isYes(firstVariable),
     /** Searched after PATH: Debian's sbin folders, and the folder of Go's installer. */
     extraFolders: ['/usr/sbin', '/usr/local/sbin', '/sbin', '/usr/local/go/bin'],
     /** / outside of tests: /usr/sbin/policy-rc.d and /run are below it. */
@@ -29,10 +33,11 @@ export function thisMachine() {
   };
 }
 
-function mayInstall(value: string | undefined): boolean {
+function isYes(variable: string): boolean {
+  const value = process.env[variable];
   if (value === undefined || value === '' || value === 'yes') return true;
   // Half of all readers would take 0 or false for the opposite.
-  if (value !== 'no') throw new UserError(`${installVariable}=${value}: write no or yes`, 2);
+  if (value !== 'no') throw new UserError(`${variable}=${value}: write no or yes`, 2);
   return false;
 }
 
