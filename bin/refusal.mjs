@@ -1,5 +1,5 @@
 // Whether root may run the bakeoff of a folder: whoever else may change its code, or what npm and Node read beside it, would become root.
-import { existsSync, lstatSync, readdirSync, readFileSync, realpathSync } from 'node:fs';
+import { existsSync, lstatSync, readdirSync, readFileSync, realpathSync, statSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { isShared, problemOf, problemOfLists, whoMayChange } from './trust.mjs';
 
@@ -70,7 +70,7 @@ function problemOfDependencies(root) {
       const real = realpathSync.native(place);
       if (folders.has(real)) continue;
       folders.add(real);
-      const problem = whoMayChange(place) ?? problemBelow(real, true);
+      const problem = whoMayChange(place) ?? problemBelow(real);
       if (problem !== undefined) return problem;
     }
   return undefined;
@@ -110,12 +110,14 @@ function entriesOf(folder) {
 const loaded = /\/node_modules\/(?:@?esbuild|fastest-levenshtein|valibot|yaml)(?:\/|$)/;
 
 /**
- * Looks at all folders and files with code. Files in packages that no command loads are left out: thousands would take a tenth of a second.
- * @param {string} root @param {boolean} isPackage @returns {string | undefined}
+ * Looks at all folders and files with code, also behind links. Files in packages that no command loads are left out: thousands would take
+ * a tenth of a second. @param {string} root @returns {string | undefined}
  */
-function problemBelow(root, isPackage = false) {
+function problemBelow(root) {
   const packages = `${root}/node_modules`;
   const left = [root];
+  /** Folders behind links, whose links may lead back. */
+  const followed = new Set();
   // git's settings name programs that it runs. In a work tree .git is a file.
   const settings = `${root}/.git/config`;
   if (existsSync(settings)) left.push(settings);
@@ -125,15 +127,16 @@ function problemBelow(root, isPackage = false) {
     const stats = lstatSync(place, { throwIfNoEntry: false });
     // Another command may remove its temporary files meanwhile.
     if (stats === undefined) continue;
-    // Also of what is behind a link, such as a node_modules elsewhere.
-    const problem =
-      stats.isSymbolicLink() && existsSync(place)
-        ? whoMayChange(place)
-        : problemOf(place, stats, false, mayHaveLists);
+    const isLink = stats.isSymbolicLink() && existsSync(place);
+    const problem = isLink ? whoMayChange(place) : problemOf(place, stats, false, mayHaveLists);
     if (problem !== undefined) return problem;
-    if (!stats.isDirectory()) continue;
-    const isInPackage = isPackage || place.startsWith(`${packages}/`);
-    const hasOthersFiles = isInPackage && !loaded.test(place);
+    const hasOthersFiles = place.startsWith(`${packages}/`) && !loaded.test(place);
+    if (isLink) {
+      const real = realpathSync(place);
+      if (hasOthersFiles || followed.has(real) || `${real}/`.startsWith(`${root}/`)) continue;
+      followed.add(real);
+    }
+    if (statSync(place, { throwIfNoEntry: false })?.isDirectory() !== true) continue;
     for (const entry of entriesOf(place)) {
       const isLeftOut = place === root && withoutCode.has(entry.name);
       if (!isLeftOut && !(hasOthersFiles && entry.isFile())) left.push(`${place}/${entry.name}`);

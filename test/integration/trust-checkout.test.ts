@@ -57,6 +57,15 @@ describe('a checkout', () => {
     chmodSync(join(root, 'bin/compile.mjs'), 0o666);
     expect(says()).toMatch(/^root does not .*: every user may write to \S+\/compile\.mjs, .*\n$/);
     chmodSync(join(root, 'bin/compile.mjs'), 0o644);
+    const packages = newFolder();
+    mkdirSync(join(packages, 'esbuild'));
+    writeFileSync(join(packages, 'esbuild/main.js'), '');
+    symlinkSync(packages, join(root, 'node_modules'));
+    symlinkSync(root, join(packages, 'esbuild/round'));
+    expect(says()).toEqual(isAccepted);
+    chmodSync(join(packages, 'esbuild/main.js'), 0o666);
+    expect(says()).toMatch(/^root does not .*: every user may write to \S+\/main\.js, .*\n$/);
+    rmSync(join(root, 'node_modules'));
     mkdirSync(join(root, '.git'));
     writeFileSync(join(root, '.git/config'), '');
     chmodSync(join(root, '.git/config'), 0o666);
@@ -107,6 +116,11 @@ describe('a checkout', () => {
       chmodSync(elsewhere, 0o777);
       symlinkSync(elsewhere, second);
       expect(says()).toContain(`: every user may write to ${elsewhere}, `);
+      chmodSync(elsewhere, 0o755);
+      const file = join(elsewhere, 'index.js');
+      writeFileSync(file, '');
+      chmodSync(file, 0o666);
+      expect(says()).toContain(`: every user may write to ${file}, `);
     },
   );
 

@@ -164,6 +164,9 @@ test('Ctrl-C keeps finished rounds, ends all processes and exits with 130', asyn
   });
   const started = descendants(run.pid);
   run.kill('SIGINT');
+  // A terminal signals the whole group.
+  const bundler = started.find(({ command }) => command === 'esbuild')?.pid as number;
+  process.kill(bundler, 'SIGINT');
   // One signal from the terminal, and one from npm.
   await delay(5);
   run.kill('SIGINT');
@@ -178,6 +181,7 @@ test('Ctrl-C keeps finished rounds, ends all processes and exits with 130', asyn
     'Ended early: 1 of 3 rounds are whole and count here. The reason: interrupted.',
   );
   expect(readFileSync(csv, 'utf8')).toMatch(/^open-file-cache,.*,partial,.*\r$/m);
+  expect(readFileSync(join(runFolder(out), 'report.html'), 'utf8')).toContain('</html>');
   expect(run.stderr()).toContain('ending the run in order');
 });
 

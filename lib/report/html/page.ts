@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
-import { build } from 'esbuild';
+import { build, stop } from 'esbuild';
 import { withoutFound } from '../../../bin/bundle.mjs';
 import type { PlotData } from './figure.ts';
 import {
@@ -113,6 +113,8 @@ const notice =
 let bundled: Promise<string> | undefined;
 
 async function bundle(): Promise<string> {
+  // Ctrl-C in a terminal ends esbuild's process too, and a build would fail. After this it starts a new one.
+  await stop();
   const {
     outputFiles: [script],
   } = await build({
