@@ -295,7 +295,8 @@ const conflict = 75;
 export async function lockFile(file: string, waitSeconds = 0): Promise<number | null> {
   // A link's target would be written to.
   const flags = constants.O_WRONLY | constants.O_CREAT | constants.O_NOFOLLOW;
-  const descriptor = openSync(file, flags, 0o666);
+  // Who may read it may keep it locked.
+  const descriptor = openSync(file, flags, 0o600);
   let isLocked = false;
   try {
     const child = await startChild({

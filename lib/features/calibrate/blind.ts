@@ -55,11 +55,7 @@ export async function blindTest(options: BlindOptions): Promise<0 | 3> {
   const path = join(folder, `${isDisturbed ? 'disturbed' : 'blind'}-${seed}.json`);
   // The same flags have another truth at another server.
   const seal = sealOf([pairs, await hashOfSources(serverSources)]);
-  const file = await readKept<BlindFile>(
-    path,
-    { count, seed, isDisturbed, seal, runs: [] },
-    isResumed,
-  );
+  const file = readKept<BlindFile>(path, { count, seed, isDisturbed, seal, runs: [] }, isResumed);
   console.log(`SHA-256 of the key and the servers: ${seal}`);
   const possible = await possiblePairs(pairs, file.runs);
   const left = pairs.length - possible.length;

@@ -1,5 +1,5 @@
 // The effect of a line beside other generators: its table by known figures, and what is kept of its runs.
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { sharedFolder } from '../../../test/fixtures/new-folder.ts';
@@ -64,22 +64,24 @@ async function directivesOf(layers: readonly string[]): Promise<Set<string>> {
 const folder = sharedFolder();
 const fresh = { seed: 1, seal: 'a', runs: [] };
 
-test('a file of runs is gone on with only if that is asked for, and by the same flags', async () => {
+test('a file of runs is gone on with only if that is asked for, and by the same flags', () => {
   const path = join(folder, 'kept.json');
-  expect(await readKept(path, fresh, false)).toBe(fresh);
+  expect(readKept(path, fresh, false)).toBe(fresh);
   const kept = { ...fresh, runs: [{ number: 1 }] };
   writeFileSync(path, JSON.stringify(kept));
-  expect(await readKept(path, fresh, true)).toEqual(kept);
-  await expect(readKept(path, fresh, false)).rejects.toThrow('go on with --resume');
+  expect(readKept(path, fresh, true)).toEqual(kept);
+  expect(() => readKept(path, fresh, false)).toThrow('go on with --resume');
+  chmodSync(path, 0o666);
+  expect(() => readKept(path, fresh, true)).toThrow(`every user may write to ${path}: `);
+  chmodSync(path, 0o644);
   const other = { ...fresh, seal: 'b' };
-  await expect(readKept(path, other, true)).rejects.toThrow('has the runs of other flags');
+  expect(() => readKept(path, other, true)).toThrow('has the runs of other flags');
 });
 
-test('a file that cannot be read, or is no JSON, is named', async () => {
+test('a file that cannot be read, or is no JSON, is named', () => {
   const path = join(folder, 'bad.json');
   writeFileSync(path, '{');
-  await expect(readKept(path, fresh, true)).rejects.toThrow(`${path} is no JSON`);
+  expect(() => readKept(path, fresh, true)).toThrow(`${path} is no JSON`);
   mkdirSync(join(folder, 'folder.json'));
-  const reading = readKept(join(folder, 'folder.json'), fresh, true);
-  await expect(reading).rejects.toThrow('cannot read');
+  expect(() => readKept(join(folder, 'folder.json'), fresh, true)).toThrow('cannot read');
 });

@@ -104,7 +104,7 @@ export async function effectTest(options: EffectOptions): Promise<0> {
   const seal = sealOf([name, configsOf(name), peerNames, connections, legSeconds]);
   const path = join(folder, `effect-${name}-${seed}.json`);
   const fresh = { effect: name, connections, legSeconds, seed, seal, runs: [] };
-  const file = await readKept<EffectFile>(path, fresh, isResumed);
+  const file = readKept<EffectFile>(path, fresh, isResumed);
   const items = Array.from({ length: pairs }, (_, index) => ({ number: index + 1 }));
   let generators: readonly Peer[] | undefined;
   await runMissing(path, file, items, async (lab, { number }) => {

@@ -1,8 +1,9 @@
 // The file of a test that takes long: each run is stored as soon as it is made, and --resume makes the missing ones.
-import { readFile } from 'node:fs/promises';
+import { lstatSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { usageError, UserError } from '../../errors.ts';
-import { makeFolder } from '../../files.ts';
+import { whoMayChange } from '../../../bin/trust.mjs';
+import { prefixed, usageError, UserError } from '../../errors.ts';
+import { makeFolder, readBytes } from '../../files.ts';
 import { oneRunAtATime } from '../../machine/locks.ts';
 import { writeReasons } from '../../runner/results-folder.ts';
 import { underSignals } from '../../signals.ts';
@@ -16,27 +17,30 @@ export interface Kept<Run extends { number: number }> {
   runs: Run[];
 }
 
+/** A run takes less than 10 kB. */
+const mostBytes = 256e6;
+
 /**
  * Returns the file's content, or `fresh` if there is no file.
  * @param isResumed false: there must be no file
- * @throws UserError for a file that exists already, or that has runs of another seal
+ * @throws UserError for a file that exists already, that others may change, or that has runs of another seal
  */
-export async function readKept<File extends Kept<{ number: number }>>(
+export function readKept<File extends Kept<{ number: number }>>(
   path: string,
   fresh: File,
   isResumed: boolean,
-): Promise<File> {
-  const text = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'ENOENT') return undefined;
-    throw new UserError(`cannot read ${path}: ${error.message}`);
-  });
-  if (text === undefined) return fresh;
+): File {
+  if (lstatSync(path, { throwIfNoEntry: false }) === undefined) return fresh;
   if (!isResumed)
     throw new UserError(
       `seed ${fresh.seed} was used before (${path}): go on with --resume, or name another --seed`,
       2,
     );
-  const file = parsed<File>(text, path);
+  const others = whoMayChange(path);
+  if (others !== undefined)
+    throw new UserError(`${others}: give the results a folder of your own (--record)`);
+  const bytes = prefixed(() => readBytes(path, mostBytes), `cannot read ${path}: `, 1);
+  const file = parsed<File>(bytes.toString('utf8'), path);
   if (file.seal !== fresh.seal)
     throw new UserError(
       `${path} has the runs of other flags or of another version: go on with those that began it, or name another --seed`,

@@ -262,6 +262,8 @@ test('an agent with endless stderr output, and an agent with a very long line', 
   };
   expect(await samples(4e6)).toMatch(/^web1 prints a line without end: /);
   expect(await samples(6e6)).toMatch('gives no right answer to "watched"');
+  agentThat(`echo '${facts}'; read -r asked; echo '{"id":2,"answer":[]}'; cat`);
+  expect(await samples(4e6)).toMatch('gives no right answer to "watched"');
 });
 
 test.each([

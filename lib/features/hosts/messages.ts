@@ -123,7 +123,7 @@ export const answerForms = {
   }),
   stop: nothing,
   watch: nothing,
-  watched: list(sample),
+  watched: v.pipe(list(sample), v.minLength(2, 'has to have two samples')),
   alarms: open({
     crash: optional(text),
     alarm: optional(text),
