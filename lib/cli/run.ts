@@ -279,6 +279,7 @@ export async function examine(
       if (typeof problem === 'string') result.warnings.push(problem);
       await writeWhole(join(context.folder, 'result.json'), resultJson(result));
     }
+    context.signal.throwIfAborted();
   } catch (error) {
     outcome.ended = error;
   }

@@ -60,15 +60,19 @@ export async function lookAfterRounds(run: EndedRun): Promise<Result | undefined
     say('The sides alone do not agree with the rounds: each is loaded alone once more.');
     // The order is reversed: if the machine gets slower over time, that favours the other side now.
     const reversed = sides.toReversed();
-    const second = await lookAlone(context, {
-      sides: reversed,
-      secondsOf,
-      perf: undefined,
-      cpuMicrosOf,
-      onSide: telling(run, 'checking each side alone once more', reversed, takesAgain),
-    });
-    // Without a second load the first one decides.
-    alone.again = second.alone.sides;
+    try {
+      const second = await lookAlone(context, {
+        sides: reversed,
+        secondsOf,
+        perf: undefined,
+        cpuMicrosOf,
+        onSide: telling(run, 'checking each side alone once more', reversed, takesAgain),
+      });
+      alone.again = second.alone.sides;
+    } catch (error) {
+      // Without a second load the first one decides, also after Ctrl-C.
+      if (!context.signal.aborted) throw error;
+    }
   }
   const configs = readConfigs(context.folder, result);
   const changedSides = why.sides.map((side) => {
