@@ -48,6 +48,18 @@ const goneFlags: ReadonlyMap<string, string> = new Map([
   ['pace', "a log's requests come by their shares: give a rate in --load"],
 ]);
 
+/** What other load generators have flags for. */
+const partsOfLoad: ReadonlyMap<string, string> = new Map([
+  ['c', 'wrk -c 50'],
+  ['concurrency', 'wrk -c 50'],
+  ['connections', 'wrk -c 50'],
+  ['n', 'h2load -n 10000'],
+  ['requests', 'h2load -n 10000'],
+  ['rate', 'wrk2 -R 1000'],
+  ['streams', 'h2load -m 10'],
+  ['threads', 'wrk -t 2'],
+]);
+
 /** Every command takes it; `main` removes it from the arguments. */
 export const noInstall = {
   'no-install': {
@@ -89,6 +101,11 @@ export function readArguments(args: readonly string[], known: Readonly<Record<st
     if (flag === undefined) {
       const instead = goneFlags.get(name);
       if (instead !== undefined) throw usageError(`${rawName} is gone: ${instead}`);
+      const load = partsOfLoad.get(name);
+      if (load !== undefined && Object.hasOwn(known, 'load'))
+        throw usageError(
+          `there is no flag "${rawName}": it is a part of the load: --load "${load}"`,
+        );
       const all = Object.keys(known).map((flagName) => `--${flagName}`);
       throw unknownWord('flag', rawName, all);
     }

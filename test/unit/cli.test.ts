@@ -38,6 +38,10 @@ test.each([
   ['scenario nghttpd-img --k6-script', /^--k6-script: nghttpd-img has several load phases/],
   ['compare a=a.conf b=b.conf --prepare=', /^--prepare needs a value: --prepare 'make -s'$/],
   ['compare a.conf b.conf --pace 2x', /^--pace is gone: a log's requests come by /],
+  [
+    'compare a.conf b.conf --connections 50',
+    /^there is no flag "--connections": it is a part of the load: --load "wrk -c 50"$/,
+  ],
   ['compare a.conf b.conf --name ../x', /^--name "\.\.\/x" may have a-z, 0-9 and - only/],
   ['compare 1=a.conf b.conf', /^the name of a side: "1" has to have a letter/],
 ])('%s is refused', (line, message) => refused(line.split(' '), message));
