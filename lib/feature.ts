@@ -1,17 +1,16 @@
 // The parts that can be taken out of bakeoff. The core asks the list in lib/features.ts. It names no feature itself, except in the formats
 // of result.json and of scenarios, in the help of --rounds and --generator-cpus, in advice on requests that have statuses of a log, in its
-// texts on a network's delay and packets, and in the next step after --k6-script.
-import type { CurvePoint } from './analysis/curves.ts';
+// texts on networks and on what a search found, and in the next step after --k6-script.
 import type { Given } from './cli/sides.ts';
 import type { Arguments, Flag } from './cli/arguments.ts';
 import type { Figure, Html } from './report/html/page.ts';
 import type { Part, Table } from './report/table.ts';
-import type { FoundRate, Result } from './result/result.ts';
+import type { Result } from './result/result.ts';
 import type { PlannedEnclosure } from './runner/enclosure.ts';
 import type { PlannedMachines } from './runner/machines.ts';
 import type { Observer } from './runner/observers/observer.ts';
 import type { PlanDraft, PlannedSink, RunContext, SteppedLoad } from './runner/plan.ts';
-import type { NetworkSpec, Scenario, Variant } from './scenario/model.ts';
+import type { Scenario, Variant } from './scenario/model.ts';
 import type { AskedRequests } from './scenario/pages.ts';
 
 export interface Command {
@@ -32,19 +31,6 @@ export interface EndedRun {
   tell(step: { what: string; seen: string; secondsLeft: number }): void;
   /** Prints a line that stays. */
   say(line: string): void;
-}
-
-/** What a load in steps found, instead of the requests/s that were answered. */
-export interface FoundRates {
-  /** What its comparisons are judged by: "the highest rate with …". */
-  judgedBy: string;
-  /** The limit of latency that the rates keep, in milliseconds and in words. */
-  limit: { ms: number; text: string };
-  rates: readonly FoundRate[];
-  /** Returns a variant's steps. */
-  pointsOf(variant: string): CurvePoint[];
-  /** Words for the chart of the steps. They stand above it in the terminal, and below its title in report.html. */
-  chart: { heading: string; text: string };
 }
 
 /** A scenario that is about to be planned. */
@@ -114,14 +100,10 @@ export interface Feature {
    * look. Throws errors that end the run.
    */
   afterRounds?(run: EndedRun): Promise<Result | undefined>;
-  /** Returns what a load in steps found; undefined for results of other loads. */
-  found?(result: Result): FoundRates | undefined;
   /** Returns sentences that stand before those on comparisons. */
   findings?(result: Result): string[];
   /** Returns sentences that stand below the table. */
   sentences?(result: Result): string[];
-  /** Returns what a run's heading says of its variants' networks (undefined means loopback); '' if nothing. */
-  networkText?(networks: readonly (NetworkSpec | undefined)[]): string;
   /** Returns tables that stand with the article's. */
   tables?(result: Result): Part[];
   /** Returns tables that --verbose shows with each load in detail. */

@@ -69,7 +69,7 @@ test('each folder of lib imports only from the folders on its list', () => {
     '': 'features/traffic k6 result scenario',
   });
   expect(arrowsOf(['lib/feature.ts'])).toEqual({
-    '': 'analysis cli report result runner scenario',
+    '': 'cli report result runner scenario',
   });
 });
 

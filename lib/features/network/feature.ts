@@ -3,7 +3,7 @@ import { networkOf } from '../../scenario/variants.ts';
 import { linkFigures } from './charts.ts';
 import { enclosureWith } from './enclosure.ts';
 import { link } from './observer.ts';
-import { linkPart, loadTables, networksText } from './report.ts';
+import { linkPart, loadTables } from './report.ts';
 
 /** Emulated networks: variants with their own delay, loss, bandwidth and kernel settings (docs/scenarios.md). */
 export const network: Feature = {
@@ -12,7 +12,6 @@ export const network: Feature = {
     return spec && enclosureWith(spec);
   },
   observers: [link],
-  networkText: networksText,
   tables: linkPart,
   loadTables,
   figures: linkFigures,

@@ -17,7 +17,8 @@ import { variantTable } from '../../report/run-tables.ts';
 import { terminalTable, cellText, type Table } from '../../report/table.ts';
 import type { Result } from '../../result/result.ts';
 import type { NetworkSpec } from '../../scenario/model.ts';
-import { linkPart, linkText, networksText } from './report.ts';
+import { linkText, networkText } from '../../report/heading.ts';
+import { linkPart } from './report.ts';
 
 const articleLink = '100 ms to the server, queue of 1,000 packets';
 
@@ -109,9 +110,9 @@ test.each<[NetworkSpec['toServer'], NetworkSpec['toServer'], string]>([
 });
 
 test('the heading describes the network, or gives the number of networks, but not loopback', () => {
-  expect(networksText([delayed, { ...delayed, serverSettings: ['article'] }])).toBe(articleLink);
-  expect(networksText([delayed, undefined])).toBe('2 different networks');
-  expect([networksText([undefined, undefined]), networksText([])]).toEqual(['', '']);
+  expect(networkText([delayed, { ...delayed, serverSettings: ['article'] }])).toBe(articleLink);
+  expect(networkText([delayed, undefined])).toBe('2 different networks');
+  expect([networkText([undefined, undefined]), networkText([])]).toEqual(['', '']);
 });
 
 const at = (series: string, lossShare: number, requests: number, delayMs = 100) =>

@@ -1,5 +1,5 @@
 import type { Feature } from '../../feature.ts';
-import { foundLines, ratesFound } from './found.ts';
+import { foundLines } from './found.ts';
 import { searchWithin } from './search.ts';
 import { atRates } from './sweep.ts';
 import { isLatency } from '../../analysis/metrics.ts';
@@ -66,6 +66,5 @@ export const search: Feature = {
     const within = asked === undefined ? scenario.within : readWithin('--within', asked);
     return within && searchWithin(within);
   },
-  found: ratesFound,
   findings: foundLines,
 };
