@@ -1,6 +1,6 @@
 // The features, in the order in which the help lists their commands. To take one out, delete its line here, its folder, and its exports in
 // lib/index.ts.
-import type { Feature } from './feature.ts';
+import type { Feature } from './cli/feature.ts';
 import { calibrate } from './features/calibrate/feature.ts';
 import { hosts } from './features/hosts/feature.ts';
 import { influxdb } from './features/influxdb/feature.ts';

@@ -4,7 +4,7 @@ import { lstat, readdir, rm, rmdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { total } from '../analysis/statistics.ts';
 import { inOneLine, usageError, UserError } from '../errors.ts';
-import type { KeptFolder } from '../feature.ts';
+import type { KeptFolder } from './feature.ts';
 import { features } from '../features.ts';
 import { whole } from '../format.ts';
 import { holder, lockFile, oneRunAtATime } from '../machine/locks.ts';

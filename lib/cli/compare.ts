@@ -8,6 +8,7 @@ import { pathOfPage, withRequests } from '../scenario/pages.ts';
 import type { Page, Scenario, Variant } from '../scenario/model.ts';
 import { typed } from '../setup/paths.ts';
 import { askedFlags, readAsked } from './asked.ts';
+import type { Additions } from './feature.ts';
 import { sidesWithLoads, type Side } from './side-loads.ts';
 import { readSides } from './sides.ts';
 import { readRunOptions, runFlags, type RunOptions } from './run-options.ts';
@@ -60,10 +61,13 @@ const compareFlags = {
 } as const satisfies Record<string, Flag>;
 
 /** Returns the exit code; without arguments prints the help and returns 2. Throws UserError and Interrupted. */
-export async function compareCommand(args: readonly string[]): Promise<number> {
+export async function compareCommand(
+  args: readonly string[],
+  additions: Additions,
+): Promise<number> {
   const parsed = readArguments(args, compareFlags);
   const { positionals, flags } = parsed;
-  const options = readRunOptions(parsed);
+  const options = readRunOptions(parsed, additions);
   if (options.help || args.length === 0) {
     printGroupedHelp(help, compareFlags, parsed.positionals.includes('all'));
     return options.help ? 0 : 2;

@@ -1,6 +1,6 @@
 // The commands. bin/bakeoff.mjs calls main once the packages are there.
 import { inOneLine, messageOf, remedyFor, UserError, unknownWord } from '../errors.ts';
-import type { Command } from '../feature.ts';
+import type { Additions, Command } from './feature.ts';
 import { features } from '../features.ts';
 import { Interrupted } from '../signals.ts';
 import { installVariable, useSafePath } from '../setup/machine.ts';
@@ -11,11 +11,12 @@ import packageJson from '../../package.json' with { type: 'json' };
 const ownCommands: Readonly<Record<string, Command>> = {
   scenario: {
     help: 'run a scenario, or list them',
-    run: async (args) => (await import('./scenario.ts')).scenarioCommand(args),
+    run: async (args, additions) =>
+      (await import('./scenario.ts')).scenarioCommand(args, additions),
   },
   compare: {
     help: 'compare your own configs, commands and addresses',
-    run: async (args) => (await import('./compare.ts')).compareCommand(args),
+    run: async (args, additions) => (await import('./compare.ts')).compareCommand(args, additions),
   },
 };
 
@@ -23,6 +24,11 @@ const ownCommands: Readonly<Record<string, Command>> = {
 const clean: Command = {
   help: 'delete what bakeoff keeps between runs',
   run: async (args) => (await import('./clean.ts')).cleanCommand(args),
+};
+
+/** What all features add to the commands. */
+export const additions: Additions = {
+  contributionsTo: (result) => features.flatMap(({ report }) => report?.(result) ?? []),
 };
 
 /** In the order of the help. */
@@ -91,5 +97,5 @@ async function runCommand(
   if (command === undefined) throw unknownWord('command', name, Object.keys(all));
   useSafePath();
   requireOwnHome();
-  return command.run(args);
+  return command.run(args, additions);
 }

@@ -10,6 +10,7 @@ import { parseCpuList } from '../machine/processors.ts';
 import { mostRounds } from '../scenario/model.ts';
 import { fromCallersFolder } from '../setup/paths.ts';
 import type { PlannedSink } from '../runner/plan.ts';
+import type { Additions } from './feature.ts';
 import { readFailIf } from './fail-if.ts';
 import {
   flagsWith,
@@ -155,7 +156,7 @@ export const runFlags = { ...coreFlags, ...featureFlags };
 export type RunOptions = ReturnType<typeof readRunOptions>;
 
 /** Absent flags give absent options. Throws UserError (exit code 2). */
-export function readRunOptions({ flags, lists, read }: Arguments) {
+export function readRunOptions({ flags, lists, read }: Arguments, { contributionsTo }: Additions) {
   for (const [name, { check }] of Object.entries(featureFlags))
     if (check !== undefined) read(name, check);
   const isGiven = (flag: CoreFlag) => flags.has(flag) || undefined;
@@ -194,6 +195,7 @@ export function readRunOptions({ flags, lists, read }: Arguments) {
     /** Hosts beyond this machine that may be loaded. */
     hosts: lists.get('host') ?? [],
     exports: readExports(flags),
+    contributionsTo,
   };
 }
 

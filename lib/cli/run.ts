@@ -2,7 +2,7 @@
 import { join } from 'node:path';
 import { total } from '../analysis/statistics.ts';
 import { usageError } from '../errors.ts';
-import type { EndedRun } from '../feature.ts';
+import type { EndedRun } from './feature.ts';
 import { features } from '../features.ts';
 import { duration } from '../format.ts';
 import { writeWhole } from '../writing.ts';
@@ -218,6 +218,7 @@ export async function runPlan(
       plan,
       folder: folder.path,
       script,
+      contributionsTo: options.contributionsTo,
       ...present({ answers, prepare: preparing(plan.prepare, run.signal, events.say) }),
     };
     const outcome = await runRounds(

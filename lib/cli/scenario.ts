@@ -8,6 +8,7 @@ import { estimatedSeconds } from '../runner/times.ts';
 import { articlesOf, loadScenarios } from '../scenario/catalogue.ts';
 import type { Scenario } from '../scenario/model.ts';
 import { typed } from '../setup/paths.ts';
+import type { Additions } from './feature.ts';
 import { findScenario } from './find-scenario.ts';
 import { k6ScriptFlag, writeK6Script } from './k6-script.ts';
 import { readRunOptions, runFlags } from './run-options.ts';
@@ -38,7 +39,7 @@ export const scenarioFlags = {
  * Reads the arguments. Without a name the scenarios are listed.
  * @throws UserError (exit code 2) for arguments that are wrong or do not go together
  */
-export function readScenarioOptions(args: readonly string[]) {
+export function readScenarioOptions(args: readonly string[], additions: Additions) {
   const parsed = readArguments(args, scenarioFlags);
   const { positionals, flags } = parsed;
   const k6Script = flags.has('k6-script') || undefined;
@@ -46,7 +47,7 @@ export function readScenarioOptions(args: readonly string[]) {
   const file = k6Script && onlyArgument(more, 'file');
   const name = k6Script ? first : onlyArgument(positionals, 'scenario or article');
   return {
-    ...readRunOptions(parsed),
+    ...readRunOptions(parsed, additions),
     ...present({ name, variants: flags.get('variants')?.split(','), k6Script, file }),
     exact: flags.has('exact'),
     ...present({ resume: flags.has('resume') || undefined }),
@@ -54,8 +55,11 @@ export function readScenarioOptions(args: readonly string[]) {
 }
 
 /** Returns the exit code. Throws UserError and Interrupted. */
-export async function scenarioCommand(args: readonly string[]): Promise<number> {
-  const options = readScenarioOptions(args);
+export async function scenarioCommand(
+  args: readonly string[],
+  additions: Additions,
+): Promise<number> {
+  const options = readScenarioOptions(args, additions);
   const { name } = options;
   if (options.help) {
     printGroupedHelp(help, scenarioFlags, name === 'all');

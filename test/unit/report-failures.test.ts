@@ -1,5 +1,6 @@
 // Loads that failed, rates that were not reached, and runs that ended early.
 import { beforeEach, expect, test, vi } from 'vitest';
+import { noAdditions } from '../fixtures/additions.ts';
 import type { MeasuredVariant } from '../../lib/analysis/verdict.ts';
 import { reportRun } from '../../lib/cli/run-output.ts';
 import { UserError } from '../../lib/errors.ts';
@@ -186,6 +187,7 @@ test('accept queues that overflowed are named where it mattered', () => {
 
 beforeEach(() => void vi.spyOn(console, 'log').mockImplementation(() => undefined));
 const options = {
+  ...noAdditions,
   help: false,
   quick: false,
   flags: new Map(),

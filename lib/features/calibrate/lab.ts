@@ -2,6 +2,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import os from 'node:os';
 import { join } from 'node:path';
+import type { Additions } from '../../cli/feature.ts';
 import { sinkOf } from '../../cli/run-options.ts';
 import { examine } from '../../cli/run.ts';
 import { UserError } from '../../errors.ts';
@@ -25,6 +26,7 @@ import { toolVersions } from './installed-peers.ts';
 
 /** What all measurements share. */
 export interface Lab {
+  additions: Additions;
   /** One core on each side. */
   cores: Cores;
   binaries: Partial<Record<ToolName, string>>;
@@ -62,6 +64,7 @@ export function calibrationCores(): Cores {
 export async function inLab<T>(
   cores: Cores,
   signal: AbortSignal,
+  additions: Additions,
   work: (lab: Lab) => Promise<T>,
   stores = false,
 ): Promise<T> {
@@ -93,6 +96,7 @@ export async function inLab<T>(
     return await work({
       cores,
       binaries,
+      additions,
       environment: readEnvironment(processors, cores, versions),
       signal,
       scratch,
@@ -141,7 +145,7 @@ const looking = {
 } as const;
 
 async function inContext<T>(
-  { scratch, script, signal, cores, binaries, sink }: Lab,
+  { scratch, script, signal, cores, binaries, additions, sink }: Lab,
   scenario: Scenario,
   options: Partial<PlanOptions>,
   work: (context: RunContext) => Promise<T>,
@@ -158,6 +162,7 @@ async function inContext<T>(
       script,
       sink,
       signal,
+      contributionsTo: additions.contributionsTo,
       machines: localMachines,
       tools: { k6: binaries.k6 as string, servers: binaries },
     });

@@ -1,6 +1,6 @@
 // --server-host: servers on another host, over ssh (docs/machines.md).
 import { ofForm, type Arguments } from '../../cli/arguments.ts';
-import type { Feature } from '../../feature.ts';
+import type { Feature } from '../../cli/feature.ts';
 import type { PlannedMachines } from '../../runner/machines.ts';
 
 export const hosts: Feature = {

@@ -1,4 +1,4 @@
-import type { Feature } from '../../feature.ts';
+import type { Feature } from '../../cli/feature.ts';
 import { influxdbFlags, plannedDatabase } from './flags.ts';
 import { storedIn } from './stored.ts';
 
@@ -12,7 +12,7 @@ export const influxdb: Feature = {
   },
   flags: influxdbFlags,
   sink: plannedDatabase,
-  stored: storedIn,
+  report: (result) => ({ stored: storedIn(result) }),
   history: {
     help: 'delete the InfluxDB and Grafana data too: the figures of all runs, your own dashboards and users',
     folders: [

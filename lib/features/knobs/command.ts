@@ -1,6 +1,7 @@
 // npm run knobs: finds out which of the usual advice has an effect on a config, on this machine.
 import { usageError, UserError, unknownWord } from '../../errors.ts';
 import { askedFlags, readAsked } from '../../cli/asked.ts';
+import type { Additions } from '../../cli/feature.ts';
 import { getTools, runPlan, takeMachine, withRun } from '../../cli/run.ts';
 import { rateFlags, readRunOptions, runFlags, type RunOptions } from '../../cli/run-options.ts';
 import { print, printJson, reportRun, say, terminalOf } from '../../cli/run-output.ts';
@@ -85,9 +86,9 @@ const help = [
 ];
 
 /** Returns the exit code; without arguments prints the help and returns 2. Throws UserError and Interrupted. */
-export async function knobsCommand(args: readonly string[]): Promise<number> {
+export async function knobsCommand(args: readonly string[], additions: Additions): Promise<number> {
   const parsed = readArguments(args, knobFlags);
-  const options = readRunOptions(parsed);
+  const options = readRunOptions(parsed, additions);
   if (options.help || args.length === 0) {
     printGroupedHelp(help, knobFlags, parsed.positionals.includes('all'));
     return options.help ? 0 : 2;

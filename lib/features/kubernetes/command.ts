@@ -14,6 +14,7 @@ import { imageVersions, serverManifests } from './server-manifests.ts';
 import type { Placement } from './placement.ts';
 import { byName, present, repeated } from '../../present.ts';
 import { runName, defaultSameWithin, serversOf } from '../../runner/make-plan.ts';
+import type { Additions } from '../../cli/feature.ts';
 import { findScenario } from '../../cli/find-scenario.ts';
 import { findVariants } from '../../scenario/catalogue.ts';
 import { isRunnable } from '../../scenario/variants.ts';
@@ -176,7 +177,7 @@ function readPlacement(parsed: Arguments): Placement {
 const readImage = ofForm(/^[\w.:/@-]+$/, 'give an image such as registry.example/bakeoff:1');
 
 /** Prints the manifests, or runs them. Returns 0; throws UserError and Interrupted. */
-export async function k8sCommand(args: readonly string[]): Promise<number> {
+export async function k8sCommand(args: readonly string[], additions: Additions): Promise<number> {
   const parsed = readArguments(args, k8sFlags);
   const { positionals, flags, read } = parsed;
   const [name] = positionals;
@@ -219,7 +220,7 @@ export async function k8sCommand(args: readonly string[]): Promise<number> {
   if (flags.has('apply'))
     return applied(
       { clusterRun, shown, variants, localInflux: flags.get('influx-here'), startedAt },
-      readRunOptions(parsed),
+      readRunOptions(parsed, additions),
     );
   const forApply = Object.keys(applyFlags).find((flag) => flags.has(flag));
   if (forApply !== undefined)
@@ -372,7 +373,8 @@ async function measured(
       cluster: cluster.facts,
     };
     say(options, [...headingLines(headingOf(plan, environment)), ...coreNotes]);
-    const context = { plan, folder: folder.path, sink, signal };
+    const { contributionsTo } = options;
+    const context = { plan, folder: folder.path, sink, signal, contributionsTo };
     outcome = await runRounds(
       context,
       cluster.runGroup,

@@ -1,4 +1,4 @@
-import type { Feature } from '../../feature.ts';
+import type { Feature } from '../../cli/feature.ts';
 import { networkOf } from '../../scenario/variants.ts';
 import { linkFigures } from './charts.ts';
 import { enclosureWith } from './enclosure.ts';
@@ -12,7 +12,9 @@ export const network: Feature = {
     return spec && enclosureWith(spec);
   },
   observers: [link],
-  tables: linkPart,
-  loadTables,
-  figures: linkFigures,
+  report: (result) => ({
+    tables: linkPart(result),
+    loadTables: loadTables(result),
+    figures: linkFigures(result),
+  }),
 };

@@ -1,5 +1,6 @@
 // Plans of runs over networks, and what is refused with them.
 import { expect, test } from 'vitest';
+import { additions } from '../../cli/main.ts';
 import { delayed } from '../../../test/fixtures/link.ts';
 import { planOf, scenarioOf } from '../../../test/fixtures/plan.ts';
 import { runScenario, type AskedOptions } from '../../cli/run-scenario.ts';
@@ -28,7 +29,7 @@ test('the generator does not spin on cores that a network needs too', () => {
 
 test('a network is made on one machine, and by no script', async () => {
   const refused = (message: string) => ({ exitCode: 2, message: expect.stringContaining(message) });
-  await expect(scenarioCommand(['http3-loss', '--k6-script'])).rejects.toMatchObject(
+  await expect(scenarioCommand(['http3-loss', '--k6-script'], additions)).rejects.toMatchObject(
     refused('--k6-script: http3-loss has networks of its own, and a script makes none: take'),
   );
   const machines = { flag: '--away' };

@@ -1,5 +1,6 @@
 // The tables, plots and words of a run over emulated networks.
 import { expect, test } from 'vitest';
+import { additions } from '../../cli/main.ts';
 import {
   held,
   nopush,
@@ -125,7 +126,9 @@ const at = (series: string, lossShare: number, requests: number, delayMs = 100) 
     },
   });
 const figures = (...variants: MeasuredVariant[]) =>
-  figuresOf(result(variants)).filter(({ title }) => / by (packets|delay)/.test(title));
+  figuresOf(result(variants), additions.contributionsTo(result(variants))).filter(({ title }) =>
+    / by (packets|delay)/.test(title),
+  );
 const four = [at('h3', 0.01, 4000), at('h2', 0.01, 5000), at('h3', 0, 10_000), at('h2', 0, 9000)];
 
 test('a curve over a link parameter has median and interval of each variant', () => {

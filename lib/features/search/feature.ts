@@ -1,4 +1,4 @@
-import type { Feature } from '../../feature.ts';
+import type { Feature } from '../../cli/feature.ts';
 import { foundLines } from './found.ts';
 import { searchWithin } from './search.ts';
 import { atRates } from './sweep.ts';
@@ -66,5 +66,5 @@ export const search: Feature = {
     const within = asked === undefined ? scenario.within : readWithin('--within', asked);
     return within && searchWithin(within);
   },
-  findings: foundLines,
+  report: (result) => ({ findings: foundLines(result) }),
 };

@@ -2,6 +2,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { additions } from '../../cli/main.ts';
 import { newFolder } from '../../../test/fixtures/new-folder.ts';
 import { planOf as anyPlan } from '../../../test/fixtures/plan.ts';
 import { compareCommand } from '../../cli/compare.ts';
@@ -57,7 +58,7 @@ test('the rate of a load is set by --rates and --within', () => {
 test.each([['--rates 1k --within p99=5ms', /^--rates and --within do not go together/]])(
   'compare a.conf b.conf %s is refused before a config is read',
   async (flags, message) => {
-    const asked = compareCommand(['a.conf', 'b.conf', ...flags.split(' ')]);
+    const asked = compareCommand(['a.conf', 'b.conf', ...flags.split(' ')], additions);
     await expect(asked).rejects.toMatchObject({
       exitCode: 2,
       message: expect.stringMatching(message),

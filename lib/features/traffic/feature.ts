@@ -1,7 +1,7 @@
 // Recorded requests: access logs, a browser's HAR, targets of vegeta (docs/compare.md).
 import { oneOfNames, type Arguments, type Flag } from '../../cli/arguments.ts';
 import type { Given } from '../../cli/sides.ts';
-import type { Feature } from '../../feature.ts';
+import type { Feature } from '../../cli/feature.ts';
 import type { AskedRequests } from '../../scenario/pages.ts';
 
 const requestFlags: Readonly<Record<string, Flag>> = {

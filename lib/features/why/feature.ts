@@ -1,4 +1,4 @@
-import type { Feature } from '../../feature.ts';
+import type { Feature } from '../../cli/feature.ts';
 import { heldLines } from './held.ts';
 import { expectedLook } from './length.ts';
 import { whyLines, whyPart } from './report.ts';
@@ -22,7 +22,9 @@ export const why: Feature = {
   },
   secondsAfterRounds: expectedLook,
   afterRounds: async (run) => (await import('./after-rounds.ts')).lookAfterRounds(run),
-  sentences: (result) => [...heldLines(result), ...whyLines(result)],
-  parts: whyPart,
-  sections: async (...run) => (await import('./section.ts')).whySections(...run),
+  report: (result) => ({
+    sentences: [...heldLines(result), ...whyLines(result)],
+    parts: whyPart(result),
+    sections: async (folder) => (await import('./section.ts')).whySections(result, folder),
+  }),
 };

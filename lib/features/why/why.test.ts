@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { additions } from '../../cli/main.ts';
 import type { Result } from '../../result/result.ts';
 import type { WhySide } from '../../result/why.ts';
 import { cpuBars, whyLines, whyPart } from './report.ts';
@@ -6,7 +7,7 @@ import { changedSettings } from '../../report/html/differences.ts';
 import { htmlReport } from '../../report/html/run-page.ts';
 import { readArguments } from '../../cli/arguments.ts';
 import { UserError } from '../../errors.ts';
-import type { EndedRun } from '../../feature.ts';
+import type { EndedRun } from '../../cli/feature.ts';
 import { lookAfterRounds } from './after-rounds.ts';
 import { expectedLook, isAsked, lengthOfLook } from './length.ts';
 import { why } from './feature.ts';
@@ -261,6 +262,7 @@ it('the causes of a load in steps are not looked at', async () => {
   const ended = (stepped: object | undefined) =>
     ({
       context: {
+        contributionsTo: () => [],
         plan: { stepped, variants: [{ variant: { name: 'workers' }, load: { requests: 1 } }] },
       },
       result: made,
@@ -298,7 +300,11 @@ it('is not looked for without perf', async () => {
 });
 
 it('is below the table that it explains', async () => {
-  const page = await htmlReport(looked(plain, { calls: { writev: 1 }, cpu: { writev: 5 } }), []);
+  const page = await htmlReport(
+    looked(plain, { calls: { writev: 1 }, cpu: { writev: 5 } }),
+    additions.contributionsTo(looked(plain, { calls: { writev: 1 }, cpu: { writev: 5 } })),
+    [],
+  );
   expect(page.indexOf('<h2>Why</h2>')).toBeGreaterThan(page.indexOf('<h2>The table</h2>'));
 });
 

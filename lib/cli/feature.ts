@@ -1,22 +1,26 @@
 // The parts that can be taken out of bakeoff. The core asks the list in lib/features.ts. It names no feature itself, except in the formats
 // of result.json and of scenarios, in the help of --rounds and --generator-cpus, in advice on requests that have statuses of a log, in its
 // texts on networks and on what a search found, and in the next step after --k6-script.
-import type { Given } from './cli/sides.ts';
-import type { Arguments, Flag } from './cli/arguments.ts';
-import type { Figure, Html } from './report/html/page.ts';
-import type { Part, Table } from './report/table.ts';
-import type { Result } from './result/result.ts';
-import type { PlannedEnclosure } from './runner/enclosure.ts';
-import type { PlannedMachines } from './runner/machines.ts';
-import type { Observer } from './runner/observers/observer.ts';
-import type { PlanDraft, PlannedSink, RunContext, SteppedLoad } from './runner/plan.ts';
-import type { Scenario, Variant } from './scenario/model.ts';
-import type { AskedRequests } from './scenario/pages.ts';
+import type { Given } from './sides.ts';
+import type { Arguments, Flag } from './arguments.ts';
+import type { Contribute, Contribution } from '../report/contribution.ts';
+import type { Result } from '../result/result.ts';
+import type { PlannedEnclosure } from '../runner/enclosure.ts';
+import type { PlannedMachines } from '../runner/machines.ts';
+import type { Observer } from '../runner/observers/observer.ts';
+import type { PlanDraft, PlannedSink, RunContext, SteppedLoad } from '../runner/plan.ts';
+import type { Scenario, Variant } from '../scenario/model.ts';
+import type { AskedRequests } from '../scenario/pages.ts';
 
 export interface Command {
   help: string;
   /** Runs the command and returns its exit code. The command's code is loaded here, so that other commands do not load it. */
-  run(args: string[]): Promise<number>;
+  run(args: string[], additions: Additions): Promise<number>;
+}
+
+/** What all features add to the commands. */
+export interface Additions {
+  contributionsTo: Contribute;
 }
 
 /** A run whose rounds are done. Its servers' configs, its folder and its sink are still there. */
@@ -42,13 +46,6 @@ interface AskedScenario {
   flags: ReadonlyMap<string, string>;
   /** Responses that a verdict needs in each round at a rate. */
   responses: number;
-}
-
-/** Where a run's figures are, besides its folder. */
-export interface Stored {
-  line: string;
-  /** What is missing there. The run then has exit code 1. */
-  lack?: string;
 }
 
 /** A folder below bakeoff's own. */
@@ -91,8 +88,6 @@ export interface Feature {
    * Throws UserError (exit code 2).
    */
   machines?(parsed: Pick<Arguments, 'flags' | 'read'>): PlannedMachines | undefined;
-  /** Says where a run's figures were sent. Its line is the last one below the table. */
-  stored?(result: Result): Stored;
   /** Estimates how many seconds afterRounds takes for a run with this plan and these flags; 0 if it will not look. */
   secondsAfterRounds?(plan: PlanDraft, flags: ReadonlyMap<string, string>): number;
   /**
@@ -100,20 +95,8 @@ export interface Feature {
    * look. Throws errors that end the run.
    */
   afterRounds?(run: EndedRun): Promise<Result | undefined>;
-  /** Returns sentences that stand before those on comparisons. */
-  findings?(result: Result): string[];
-  /** Returns sentences that stand below the table. */
-  sentences?(result: Result): string[];
-  /** Returns tables that stand with the article's. */
-  tables?(result: Result): Part[];
-  /** Returns tables that --verbose shows with each load in detail. */
-  loadTables?(result: Result): Table[];
-  /** Returns plots of report.html. */
-  figures?(result: Result): Figure[];
-  /** Returns tables that --verbose shows. */
-  parts?(result: Result): Part[];
-  /** Returns sections of report.html that stand below its table. @param folder of the run; undefined if its files are not there */
-  sections?(result: Result, folder: string | undefined): Promise<Html[]>;
+  /** Returns what it adds to the report of a result. */
+  report?(result: Result): Contribution;
   /** Data that no run can make again. `clean` deletes it only with --history, for which this is the help. */
   history?: { help: string; folders: readonly KeptFolder[] };
 }
