@@ -20,14 +20,18 @@ const ownCommands: Readonly<Record<string, Command>> = {
   },
 };
 
+/** What features keep between runs. */
+const kept = features.flatMap(({ keeps }) => keeps ?? []);
+
 /** It comes last. */
 const clean: Command = {
   help: 'delete what bakeoff keeps between runs',
-  run: async (args) => (await import('./clean.ts')).cleanCommand(args),
+  run: async (args) => (await import('./clean.ts')).cleanCommand(args, kept),
 };
 
 /** What all features add to the commands. */
 export const additions: Additions = {
+  runParts: features.flatMap(({ run }) => run ?? []),
   contributionsTo: (result) => features.flatMap(({ report }) => report?.(result) ?? []),
 };
 

@@ -11,7 +11,7 @@ import { typed } from '../setup/paths.ts';
 import type { Additions } from './feature.ts';
 import { findScenario } from './find-scenario.ts';
 import { k6ScriptFlag, writeK6Script } from './k6-script.ts';
-import { readRunOptions, runFlags } from './run-options.ts';
+import { addedFlags, readRunOptions, runFlags } from './run-options.ts';
 import { localDraft, mostSeconds, runScenario, type ScenarioOptions } from './run-scenario.ts';
 import {
   onlyArgument,
@@ -21,8 +21,7 @@ import {
   type Flag,
 } from './arguments.ts';
 
-export const scenarioFlags = {
-  ...runFlags,
+export const ownFlags = {
   variants: { group: 'request', value: 'a,b', help: 'only these variants' },
   exact: {
     group: 'time',
@@ -32,15 +31,18 @@ export const scenarioFlags = {
     group: 'time',
     help: 'of an article: what is measured in this boot is not run again',
   },
-  ...k6ScriptFlag,
 } as const satisfies Record<string, Flag>;
+
+function scenarioFlags({ runParts }: Additions) {
+  return { ...runFlags(runParts), ...ownFlags, ...k6ScriptFlag(addedFlags(runParts)) };
+}
 
 /**
  * Reads the arguments. Without a name the scenarios are listed.
  * @throws UserError (exit code 2) for arguments that are wrong or do not go together
  */
 export function readScenarioOptions(args: readonly string[], additions: Additions) {
-  const parsed = readArguments(args, scenarioFlags);
+  const parsed = readArguments(args, scenarioFlags(additions));
   const { positionals, flags } = parsed;
   const k6Script = flags.has('k6-script') || undefined;
   const [first, ...more] = positionals;
@@ -62,7 +64,7 @@ export async function scenarioCommand(
   const options = readScenarioOptions(args, additions);
   const { name } = options;
   if (options.help) {
-    printGroupedHelp(help, scenarioFlags, name === 'all');
+    printGroupedHelp(help, scenarioFlags(additions), name === 'all');
     return 0;
   }
   if (options.k6Script) {

@@ -49,11 +49,11 @@ const addressSide = async (url: string) =>
 
 const port = { value: 'PORT', repeated: true, help: '' } as const;
 const cgroup = { value: 'FOLDER', repeated: true, help: '' } as const;
-const flags = { ...askedFlags, h3: { help: '' }, port, cgroup } as const;
+const flags = { ...askedFlags([]), h3: { help: '' }, port, cgroup } as const;
 const oneCore: Parameters<typeof sidesWithLoads>[2] = { generatorCpus: [0] };
 async function sidesFor(given: readonly Given[], line = '', cores = oneCore) {
   const read = readArguments(line === '' ? [] : line.split(', '), flags);
-  return sidesWithLoads(given, await readAsked(read, given), cores);
+  return sidesWithLoads(given, await readAsked(read, given, []), cores);
 }
 const twoSides = (first: OwnConfig, other: OwnConfig, flags = '', cores = oneCore) =>
   sidesFor([configSide('a', first), configSide('b', other)], flags, cores);

@@ -3,20 +3,21 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import os from 'node:os';
 import { join } from 'node:path';
 import type { Additions } from '../../cli/feature.ts';
-import { sinkOf } from '../../cli/run-options.ts';
-import { examine } from '../../cli/run.ts';
+import { sinkOf, inEveryRun } from '../../cli/run-options.ts';
 import { UserError } from '../../errors.ts';
 import { divideCores, readEnvironment, type Cores } from '../../machine/cores.ts';
 import { readProcessors } from '../../machine/processors.ts';
 import { pin } from '../../process.ts';
 import type { Environment } from '../../result/environment.ts';
 import type { Phase, Result } from '../../result/result.ts';
+import { examine } from '../../runner/examine.ts';
 import { makePlan, type PlanOptions } from '../../runner/make-plan.ts';
 import { localMachines } from '../../runner/machines.ts';
-import type { Plan, RunContext, Sink } from '../../runner/plan.ts';
+import type { Plan, Sink } from '../../runner/plan.ts';
 import { runGroup } from '../../runner/round.ts';
 import { settleSink } from '../../runner/build-result.ts';
 import { runRounds, type RunEvents } from '../../runner/run.ts';
+import type { LoadContext } from '../../runner/under-load.ts';
 import type { Scenario } from '../../scenario/model.ts';
 import { compileScript } from '../../runner/k6.ts';
 import { thisMachine } from '../../setup/machine.ts';
@@ -69,7 +70,7 @@ export async function inLab<T>(
   stores = false,
 ): Promise<T> {
   const machine = thisMachine();
-  const planned = stores ? sinkOf(new Map()) : undefined;
+  const planned = stores ? sinkOf(additions.runParts, new Map()) : undefined;
   if (stores && planned === undefined)
     throw new UserError('--disturb needs InfluxDB, which this bakeoff does not have');
   const tools: readonly ToolName[] = ['k6', 'nginx', ...(planned?.tools ?? [])];
@@ -148,10 +149,12 @@ async function inContext<T>(
   { scratch, script, signal, cores, binaries, additions, sink }: Lab,
   scenario: Scenario,
   options: Partial<PlanOptions>,
-  work: (context: RunContext) => Promise<T>,
+  work: (context: LoadContext) => Promise<T>,
 ): Promise<T> {
+  const { planners, observers } = inEveryRun(additions.runParts);
+  const usual = { quick: false, exact: false, planners };
   const plan: Plan = {
-    ...makePlan(scenario, scenario.variants, cores, { quick: false, exact: false, ...options }),
+    ...makePlan(scenario, scenario.variants, cores, { ...usual, ...options }),
     run: scenario.name,
   };
   const folder = await mkdtemp(join(scratch, `${scenario.name}-`));
@@ -162,6 +165,7 @@ async function inContext<T>(
       script,
       sink,
       signal,
+      observers,
       contributionsTo: additions.contributionsTo,
       machines: localMachines,
       tools: { k6: binaries.k6 as string, servers: binaries },
@@ -188,7 +192,8 @@ export function wholeRun(
       silent,
       new Date(),
     );
-    if (outcome.ended === undefined) await examine(context, outcome, looking);
+    const { examiners } = inEveryRun(lab.additions.runParts);
+    if (outcome.ended === undefined) await examine(context, outcome, { ...looking, examiners });
     if (outcome.ended !== undefined) throw outcome.ended;
     return settleSink(context, outcome);
   });

@@ -54,7 +54,7 @@ test('the servers of a run start on the host, and this machine needs none', asyn
 });
 
 const machinesOf = (line: string) =>
-  readRunOptions(readArguments(line.split(' '), runFlags), additions).machines;
+  readRunOptions(readArguments(line.split(' '), runFlags(additions.runParts)), additions).machines;
 
 test.each([
   ['--install', /^--install is for --server-host: give one/],

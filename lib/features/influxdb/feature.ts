@@ -10,10 +10,9 @@ export const influxdb: Feature = {
       run: async (args) => (await import('./grafana/command.ts')).grafanaCommand(args),
     },
   },
-  flags: influxdbFlags,
-  sink: plannedDatabase,
+  run: { flags: influxdbFlags, sink: plannedDatabase },
   report: (result) => ({ stored: storedIn(result) }),
-  history: {
+  keeps: {
     help: 'delete the InfluxDB and Grafana data too: the figures of all runs, your own dashboards and users',
     folders: [
       { folder: 'grafana', what: "Grafana's data", lock: 'lock' },

@@ -20,8 +20,8 @@ import { findVariants } from '../../scenario/catalogue.ts';
 import { isRunnable } from '../../scenario/variants.ts';
 import { typed } from '../../setup/paths.ts';
 import { influxToken, parseInfluxUrl, type Influx } from '../../influx/address.ts';
-import { readRunOptions, runFlags, sinkOf, type RunOptions } from '../../cli/run-options.ts';
-import { scenarioFlags } from '../../cli/scenario.ts';
+import { coreFlags, readRunOptions, sinkOf, type RunOptions } from '../../cli/run-options.ts';
+import { ownFlags } from '../../cli/scenario.ts';
 import {
   noInstall,
   ofForm,
@@ -67,10 +67,10 @@ const applyFlags = {
     help: 'the same InfluxDB as this machine reaches it, http://user:password@… to leave the Secret unread (--influx)',
   },
   rounds: { value: 'N', help: 'rounds, each with every variant once (6)' },
-  'max-time': runFlags['max-time'],
-  out: runFlags.out,
-  verbose: runFlags.verbose,
-  json: runFlags.json,
+  'max-time': coreFlags['max-time'],
+  out: coreFlags.out,
+  verbose: coreFlags.verbose,
+  json: coreFlags.json,
 } as const satisfies Record<string, Flag>;
 
 const k8sFlags = {
@@ -79,7 +79,7 @@ const k8sFlags = {
     help: 'the InfluxDB where samples go and generators meet, as the cluster reaches it',
   },
   'influx-secret': { value: 'NAME', help: 'the Secret with its username and password (none)' },
-  variants: scenarioFlags.variants,
+  variants: ownFlags.variants,
   duration: {
     value: '10s',
     help: "measured time of each load (the article's, or its count of requests)",
@@ -111,7 +111,7 @@ const k8sFlags = {
   apply: { help: 'apply it with kubectl, wait, and print the table; removes it in the end' },
   ...applyFlags,
   ...noInstall,
-  help: runFlags.help,
+  help: coreFlags.help,
 } as const satisfies Record<string, Flag>;
 
 /** Above all cores of a node and spare nodes of a cluster. */
@@ -221,6 +221,7 @@ export async function k8sCommand(args: readonly string[], additions: Additions):
     return applied(
       { clusterRun, shown, variants, localInflux: flags.get('influx-here'), startedAt },
       readRunOptions(parsed, additions),
+      additions.runParts,
     );
   const forApply = Object.keys(applyFlags).find((flag) => flags.has(flag));
   if (forApply !== undefined)
@@ -264,7 +265,11 @@ const cpuNote =
 
 const spaceBytes = 10e6;
 
-async function applied(what: Applied, options: RunOptions): Promise<number> {
+async function applied(
+  what: Applied,
+  options: RunOptions,
+  runParts: Additions['runParts'],
+): Promise<number> {
   await checkResultsFolder(options.out, spaceBytes);
   return underSignals(
     'removing what was applied; again to end at once, which leaves it there',
@@ -273,7 +278,7 @@ async function applied(what: Applied, options: RunOptions): Promise<number> {
       await requireIdleCluster(kubectl);
       const url = await localUrl(kubectl, what);
       const influx = parseInfluxUrl(url, influxToken(process.env));
-      const sink = await openSink(url, what, signal);
+      const sink = await openSink(url, what, runParts, signal);
       const folder = await createRunFolder(options.out, what.clusterRun.run);
       try {
         return await measured(what, options, { kubectl, influx, sink, signal, folder });
@@ -292,9 +297,10 @@ async function applied(what: Applied, options: RunOptions): Promise<number> {
 async function openSink(
   url: string,
   { clusterRun }: Applied,
+  runParts: Additions['runParts'],
   signal: AbortSignal,
 ): Promise<Sink | null> {
-  const planned = sinkOf(new Map([['influx', url]]));
+  const planned = sinkOf(runParts, new Map([['influx', url]]));
   if (planned === undefined) return null;
   return planned.open({ tools: {}, cpus: [], signal }).catch((error: unknown) => {
     if (!(error instanceof UserError)) throw error;

@@ -7,11 +7,15 @@ import { linkPart, loadTables } from './report.ts';
 
 /** Emulated networks: variants with their own delay, loss, bandwidth and kernel settings (docs/scenarios.md). */
 export const network: Feature = {
-  enclosure: (scenario, variant) => {
-    const spec = networkOf(scenario, variant);
-    return spec && enclosureWith(spec);
+  run: {
+    planner: {
+      enclosure: (scenario, variant) => {
+        const spec = networkOf(scenario, variant);
+        return spec && enclosureWith(spec);
+      },
+    },
+    observers: [link],
   },
-  observers: [link],
   report: (result) => ({
     tables: linkPart(result),
     loadTables: loadTables(result),

@@ -34,7 +34,8 @@ test.each([
 
 async function firstSide(...args: string[]) {
   const given = await readSides(['http://localhost:1/', 'http://localhost:2/']);
-  const asked = await readAsked(readArguments(args, askedFlags), given);
+  const { runParts } = additions;
+  const asked = await readAsked(readArguments(args, askedFlags(runParts)), given, runParts);
   return sidesWithLoads(given, asked, { generatorCpus: [0] })[0];
 }
 

@@ -47,7 +47,7 @@ const requestFlags: Readonly<Record<string, Flag>> = {
   },
 };
 
-export const traffic: Feature = { requestFlags, requests: recordedRequests };
+export const traffic: Feature = { run: { requestFlags, requests: recordedRequests } };
 
 /** Returns the requests that the flags ask for; undefined if none does. Throws UserError (exit code 2). */
 async function recordedRequests(

@@ -2,10 +2,10 @@
 import { variantOf } from '../../analysis/comparisons.ts';
 import { minimumRounds, total } from '../../analysis/statistics.ts';
 import { UserError } from '../../errors.ts';
-import type { EndedRun } from '../../cli/feature.ts';
 import { changedSettings, readConfigs } from '../../report/html/differences.ts';
 import { verdictLines } from '../../report/sentences.ts';
 import type { Comparison, Result } from '../../result/result.ts';
+import type { EndedRun } from '../../runner/examine.ts';
 import type { PlannedVariant } from '../../runner/plan.ts';
 import { withCoarseWarmup } from '../../runner/warmups.ts';
 import { thisMachine } from '../../setup/machine.ts';

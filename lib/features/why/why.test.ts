@@ -7,7 +7,7 @@ import { changedSettings } from '../../report/html/differences.ts';
 import { htmlReport } from '../../report/html/run-page.ts';
 import { readArguments } from '../../cli/arguments.ts';
 import { UserError } from '../../errors.ts';
-import type { EndedRun } from '../../cli/feature.ts';
+import type { EndedRun } from '../../runner/examine.ts';
 import { lookAfterRounds } from './after-rounds.ts';
 import { expectedLook, isAsked, lengthOfLook } from './length.ts';
 import { why } from './feature.ts';
@@ -15,7 +15,7 @@ import { flameGraph } from './flame.ts';
 import { cellText } from '../../report/table.ts';
 import { countsIn, placeOf } from './perf-output.ts';
 import { findScenario } from '../../cli/find-scenario.ts';
-import type { RunContext } from '../../runner/plan.ts';
+import type { LoadContext } from '../../runner/under-load.ts';
 import { estimatedSeconds, expectedRounds } from '../../runner/times.ts';
 import { lookAlone } from './look.ts';
 import { newFolder } from '../../../test/fixtures/new-folder.ts';
@@ -277,7 +277,7 @@ it('the causes of a load in steps are not looked at', async () => {
 });
 
 it('--why is refused with a flag whose loads are made in steps', () => {
-  const known = { ...why.flags, climb: { inSteps: true, help: '' } } as const;
+  const known = { ...why.run?.flags, climb: { inSteps: true, help: '' } } as const;
   expect(() => readArguments(['--climb', '--why'], known)).toThrow(
     /^--why and --climb do not go together/,
   );
@@ -287,7 +287,7 @@ it('--why is refused with a flag whose loads are made in steps', () => {
 it('is not looked for without perf', async () => {
   const context = { plan: { scenario: {}, cores: {} }, folder: newFolder() };
   const looked = await lookAlone(
-    { ...context, signal: new AbortController().signal } as unknown as RunContext,
+    { ...context, signal: new AbortController().signal } as unknown as LoadContext,
     {
       sides: [],
       secondsOf: () => 0,
