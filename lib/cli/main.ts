@@ -1,12 +1,39 @@
-// The commands. bin/bakeoff.mjs calls main once the packages are there.
+// The commands. bin/bakeoff.mjs calls main once the packages are there. The core names the features here alone.
 import { inOneLine, messageOf, remedyFor, UserError, unknownWord } from '../errors.ts';
-import type { Additions, Command } from './feature.ts';
-import { features } from '../features.ts';
+import { calibrate } from '../features/calibrate/feature.ts';
+import { hosts } from '../features/hosts/feature.ts';
+import { influxdb } from '../features/influxdb/feature.ts';
+import { k6Scripts } from '../features/k6-scripts/feature.ts';
+import { knobs } from '../features/knobs/feature.ts';
+import { kubernetes } from '../features/kubernetes/feature.ts';
+import { network } from '../features/network/feature.ts';
+import { report } from '../features/report/feature.ts';
+import { search } from '../features/search/feature.ts';
+import { traffic } from '../features/traffic/feature.ts';
+import { why } from '../features/why/feature.ts';
 import { Interrupted } from '../signals.ts';
 import { installVariable, useSafePath } from '../setup/machine.ts';
 import { requireOwnHome, typed } from '../setup/paths.ts';
 import { noInstall, printHelp } from './arguments.ts';
+import type { Additions, Command, Feature } from './feature.ts';
 import packageJson from '../../package.json' with { type: 'json' };
+
+/**
+ * In the order in which the help lists their commands. To take one out, delete its lines here, its folder, and its exports in lib/index.ts.
+ */
+const features: readonly Feature[] = [
+  knobs,
+  k6Scripts,
+  kubernetes,
+  calibrate,
+  report,
+  hosts,
+  network,
+  influxdb,
+  search,
+  traffic,
+  why,
+];
 
 const ownCommands: Readonly<Record<string, Command>> = {
   scenario: {
@@ -32,7 +59,7 @@ const clean: Command = {
 /** What all features add to the commands. */
 export const additions: Additions = {
   runParts: features.flatMap(({ run }) => run ?? []),
-  contributionsTo: (result) => features.flatMap(({ report }) => report?.(result) ?? []),
+  contributionsTo: (result) => features.flatMap((feature) => feature.report?.(result) ?? []),
 };
 
 /** In the order of the help. */
