@@ -87,7 +87,7 @@ function entryPointsOf(projectRoot) {
   );
   const entryPoints = {
     main: join(projectRoot, 'lib/cli/main.ts'),
-    index: join(projectRoot, 'lib/index.ts'),
+    index: join(projectRoot, 'index.ts'),
   };
   for (const name of scenarios)
     entryPoints[`scenario-${name.slice(0, -'.ts'.length)}`] = join(projectRoot, 'scenarios', name);
@@ -109,7 +109,13 @@ function sourcesOf(projectRoot) {
       .filter((entry) => entry.isFile() && !entry.name.endsWith('.test.ts'))
       .map((entry) => relative(projectRoot, join(entry.parentPath, entry.name))),
   );
-  return [...files.sort(), 'package.json', 'package-lock.json', 'xk6-loadgen/metrics.json'];
+  return [
+    ...files.sort(),
+    'index.ts',
+    'package.json',
+    'package-lock.json',
+    'xk6-loadgen/metrics.json',
+  ];
 }
 
 /** Quick to tell, and another one where the checkout was copied or cloned. */

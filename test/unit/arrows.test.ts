@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
 import { projectRoot } from '../../lib/setup/paths.ts';
 
-/** Any folder may import the files directly in lib; those files import only each other, but for lib/index.ts. */
+/** Any folder may import the files directly in lib; those files import only each other. */
 const mayUse: Readonly<Record<string, string>> = {
   setup: 'machine',
   result: 'scenario',
@@ -59,12 +59,8 @@ function arrowsOf(from: readonly string[]): Record<string, string> {
 const isOfFeature = (file: string) => file.startsWith('lib/features/');
 
 test('each folder of lib imports only from the folders on its list', () => {
-  const others = ['lib/index.ts', 'lib/cli/main.ts'];
-  const core = files.filter((file) => !isOfFeature(file) && !others.includes(file));
+  const core = files.filter((file) => !isOfFeature(file) && file !== 'lib/cli/main.ts');
   expect(arrowsOf(core)).toEqual(mayUse);
-  expect(arrowsOf(['lib/index.ts'])).toEqual({
-    '': 'features/traffic k6 result scenario',
-  });
 });
 
 test('the core names the features in lib/cli/main.ts alone, and no feature names another', () => {
@@ -74,7 +70,7 @@ test('the core names the features in lib/cli/main.ts alone, and no feature names
   const named = imported.get('lib/cli/main.ts')?.filter(isOfFeature);
   expect(named?.toSorted()).toEqual(entries.sort());
   for (const [file, paths] of imported) {
-    if (['lib/cli/main.ts', 'lib/index.ts'].includes(file)) continue;
+    if (file === 'lib/cli/main.ts') continue;
     const others = paths.filter((path) => isOfFeature(path) && folderOf(path) !== folderOf(file));
     expect(others, file).toEqual([]);
   }
