@@ -38,7 +38,7 @@ const packages = {
   name: 'packages',
   setup(builder) {
     builder.onResolve({ filter: /^server-bakeoff$/ }, () => ({
-      path: join(projectRoot, 'lib/index.ts'),
+      path: join(projectRoot, 'index.ts'),
     }));
     builder.onResolve({ filter: /^server-bakeoff\/scenarios\/[\w.-]+$/ }, ({ path: name }) => ({
       path: join(projectRoot, 'scenarios', `${basename(name)}.ts`),

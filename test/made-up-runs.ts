@@ -1,4 +1,5 @@
 // Runs of shipped scenarios with synthetic figures, written to a database like real runs.
+import { additions } from '../lib/cli/main.ts';
 import { networkResult } from '../lib/analysis/phases.ts';
 import { comparable } from '../lib/analysis/comparisons.ts';
 import type { PageFigures } from '../lib/result/load-result.ts';
@@ -61,7 +62,7 @@ export async function storeResult(store: Store, result: Result): Promise<Result>
     ...tablePoints(result, curvesOf(result), foundIn(result)),
     ...whyPoints({ ...result, why: madeUpWhy(result) }),
     ...rounds,
-    ...sentencePoints(result, verdictSentences(result)),
+    ...sentencePoints(result, verdictSentences(result, additions.contributionsTo(result))),
     ...(article === undefined ? [] : claimPoints(result, claimsOfRun(article, result))),
     runPoint({ ...result, places }, true),
   ]);

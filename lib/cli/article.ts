@@ -110,7 +110,10 @@ async function writePage(run: ArticleRun, options: ScenarioOptions, startedAt: D
     runName(`article-${run.article.id}`, startedAt),
   );
   await writeWhole(join(folder.path, 'article.md'), articleMarkdown(run));
-  await writeWhole(join(folder.path, 'article.html'), await articlePage(run));
+  await writeWhole(
+    join(folder.path, 'article.html'),
+    await articlePage(run, options.contributionsTo),
+  );
   await giveToCaller(folder.path);
   const seconds = (Date.now() - startedAt.getTime()) / 1000;
   const where = join(folder.name, 'article.html');

@@ -1,6 +1,5 @@
 // Reads the flags that compare and knobs share: pages, traffic, loads, and how sides are started.
 import { prefixed, usageError, unknownWord } from '../errors.ts';
-import { features } from '../features.ts';
 import { present, allNames } from '../present.ts';
 import { bodyOfFile, headersOf, isMethod } from '../scenario/load/flags.ts';
 import { shownHeader } from '../secrets.ts';
@@ -9,6 +8,7 @@ import { pathOrUrl, readPageList, type AskedPages, type AskedRequests } from '..
 import { isLoopback, readStub } from '../servers/index.ts';
 import { fromCallersFolder } from '../setup/paths.ts';
 import { flagsWith, ofForm, wholeNumber, type Flag, type Arguments } from './arguments.ts';
+import type { RunPart } from './feature.ts';
 import type { Given, Source } from './sides.ts';
 
 /** Returns the value for a side's name, or else the value for all sides. */
@@ -36,13 +36,7 @@ function ofSides(
   return (name) => given.get(name) ?? given.get(undefined);
 }
 
-const requestFlags: Readonly<Record<string, Flag>> = Object.assign(
-  {},
-  ...features.map((feature) => feature.requestFlags),
-);
-
-/** The flags that compare and knobs have in common. */
-export const askedFlags = {
+const pageFlags = {
   url: {
     group: 'request',
     value: 'URL',
@@ -55,7 +49,10 @@ export const askedFlags = {
     namesRequests: true,
     help: 'several pages: one path or URL a line, and its weight (1)',
   },
-  ...requestFlags,
+} as const satisfies Record<string, Flag>;
+
+/** Flags that compare and knobs have in common, besides those of pages. */
+export const sideFlags = {
   method: {
     group: 'request',
     rare: true,
@@ -107,6 +104,15 @@ export const askedFlags = {
   },
 } as const satisfies Record<string, Flag>;
 
+/** The flags that compare and knobs have in common. */
+export function askedFlags(parts: readonly RunPart[]) {
+  const added: Readonly<Record<string, Flag>> = Object.assign(
+    {},
+    ...parts.map(({ requestFlags }) => requestFlags),
+  );
+  return { ...pageFlags, ...added, ...sideFlags };
+}
+
 export type AskedRun = Awaited<ReturnType<typeof readAsked>>;
 
 interface ReadPages {
@@ -117,14 +123,18 @@ interface ReadPages {
   notes: readonly string[];
 }
 
-async function readPages(parsed: Arguments, given: readonly Given[]): Promise<ReadPages> {
+async function readPages(
+  parsed: Arguments,
+  given: readonly Given[],
+  parts: readonly RunPart[],
+): Promise<ReadPages> {
   const { flags, read } = parsed;
-  const named = flagsWith('namesRequests', askedFlags).find((name) => flags.has(name));
+  const named = flagsWith('namesRequests', askedFlags(parts)).find((name) => flags.has(name));
   const flag = `--${named}`;
   const listed = read('url', pathOrUrl) ?? read('urls', readPageList);
   if (listed !== undefined) return { pages: { flag, ...listed }, notes: [] };
-  for (const feature of features) {
-    const asked = await feature.requests?.(parsed, given);
+  for (const part of parts) {
+    const asked = await part.requests?.(parsed, given);
     if (asked === undefined) continue;
     const { notes, record, acceptsDifferences, ...pages } = asked;
     const path = (pages.requests[0] as LoadRequest).target;
@@ -167,7 +177,11 @@ function readRequest({ flags, lists }: Arguments) {
 }
 
 /** Throws UserError (exit code 2). */
-export async function readAsked(parsed: Arguments, given: readonly Given[]) {
+export async function readAsked(
+  parsed: Arguments,
+  given: readonly Given[],
+  parts: readonly RunPart[],
+) {
   const { flags, lists, read } = parsed;
   const status = read('status', ofForm(/^[2-5]\d\d$/, 'give a status from 200 to 599'));
   const names = allNames(given);
@@ -177,7 +191,7 @@ export async function readAsked(parsed: Arguments, given: readonly Given[]) {
   )
     throw usageError('--in is for a file of nginx without http { }, and no side is one');
   return {
-    ...(await readPages(parsed, given)),
+    ...(await readPages(parsed, given, parts)),
     ...present({
       request: readRequest(parsed),
       status: status === undefined ? undefined : Number(status),

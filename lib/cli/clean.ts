@@ -4,39 +4,47 @@ import { lstat, readdir, rm, rmdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { total } from '../analysis/statistics.ts';
 import { inOneLine, usageError, UserError } from '../errors.ts';
-import type { KeptFolder } from '../feature.ts';
-import { features } from '../features.ts';
 import { whole } from '../format.ts';
 import { holder, lockFile, oneRunAtATime } from '../machine/locks.ts';
 import { bakeoffFolder, typed } from '../setup/paths.ts';
 import { printHelp, readArguments, type Flag } from './arguments.ts';
-
-const histories = features.flatMap(({ history }) => history ?? []);
-
-const cleanFlags: Record<string, Flag> = {};
-const historyHelp = histories.map(({ help }) => help).join('; ');
-if (historyHelp !== '') cleanFlags['history'] = { help: historyHelp };
-cleanFlags['help'] = { help: 'this text' };
+import type { Keeps, KeptFolder } from './feature.ts';
 
 /** `lasts`: no run can recreate the contents. */
 interface Kept extends KeptFolder {
   lasts: boolean;
 }
 
-const kept: readonly Kept[] = [
+const ownFolders: readonly Kept[] = [
   { folder: 'k6', what: 'k6', lock: 'lock', lasts: false },
   { folder: 'tls', what: 'the certificate', lock: 'lock', lasts: false },
-  ...histories.flatMap(({ folders }) => folders.map((folder) => ({ ...folder, lasts: true }))),
 ];
+
+function foldersWith(keeps: readonly Keeps[]): Kept[] {
+  const added = keeps.flatMap(({ folders }) => folders);
+  return [...ownFolders, ...added.map((folder) => ({ ...folder, lasts: true }))];
+}
+
+function cleanFlags(keeps: readonly Keeps[]): Record<string, Flag> {
+  const flags: Record<string, Flag> = {};
+  const history = keeps.map(({ help }) => help).join('; ');
+  if (history !== '') flags['history'] = { help: history };
+  flags['help'] = { help: 'this text' };
+  return flags;
+}
 
 const folderOf = ({ folder }: Kept): string => join(bakeoffFolder, folder);
 
 /** Prints what was removed. Throws UserError, or the file system's error, and removes nothing, if a folder is in use or another user's. */
-export async function cleanCommand(args: readonly string[]): Promise<number> {
+export async function cleanCommand(
+  args: readonly string[],
+  keeps: readonly Keeps[],
+): Promise<number> {
+  const known = cleanFlags(keeps);
   const {
     positionals: [word],
     flags,
-  } = readArguments(args, cleanFlags);
+  } = readArguments(args, known);
   if (flags.has('help')) {
     printHelp(
       [
@@ -44,7 +52,7 @@ export async function cleanCommand(args: readonly string[]): Promise<number> {
         '',
         `Removes what bakeoff keeps in ${bakeoffFolder} and the next run makes again. Results stay.`,
       ],
-      cleanFlags,
+      known,
     );
     return 0;
   }
@@ -53,7 +61,7 @@ export async function cleanCommand(args: readonly string[]): Promise<number> {
   const done = await oneRunAtATime();
   const locks: number[] = [];
   try {
-    const there = kept.filter(isThere);
+    const there = foldersWith(keeps).filter(isThere);
     for (const folder of there) locks.push(await locked(folder));
     for (const folder of there) {
       const { what, lasts } = folder;

@@ -7,7 +7,8 @@ import type { PlanDraft } from '../runner/plan.ts';
 import { pathOfPage, withRequests } from '../scenario/pages.ts';
 import type { Page, Scenario, Variant } from '../scenario/model.ts';
 import { typed } from '../setup/paths.ts';
-import { askedFlags, readAsked } from './asked.ts';
+import { askedFlags, readAsked, sideFlags } from './asked.ts';
+import type { Additions } from './feature.ts';
 import { sidesWithLoads, type Side } from './side-loads.ts';
 import { readSides } from './sides.ts';
 import { readRunOptions, runFlags, type RunOptions } from './run-options.ts';
@@ -28,10 +29,9 @@ import { protocolName } from '../scenario/load.ts';
 import { isConfigured } from '../scenario/variants.ts';
 import { defineScenario } from '../scenario/define-scenario.ts';
 
-const compareFlags = {
-  ...askedFlags,
-  load: { ...askedFlags.load, help: `${askedFlags.load.help}; NAME="…" for one side` },
-  bin: { ...askedFlags.bin, help: `${askedFlags.bin.help}; NAME:nginx=PATH for one side` },
+const ownFlags = {
+  load: { ...sideFlags.load, help: `${sideFlags.load.help}; NAME="…" for one side` },
+  bin: { ...sideFlags.bin, help: `${sideFlags.bin.help}; NAME:nginx=PATH for one side` },
   port: {
     group: 'machine',
     value: 'PORT',
@@ -56,14 +56,18 @@ const compareFlags = {
     rare: true,
     help: 'bodies of one length may differ, as of pages that change',
   },
-  ...runFlags,
 } as const satisfies Record<string, Flag>;
 
 /** Returns the exit code; without arguments prints the help and returns 2. Throws UserError and Interrupted. */
-export async function compareCommand(args: readonly string[]): Promise<number> {
+export async function compareCommand(
+  args: readonly string[],
+  additions: Additions,
+): Promise<number> {
+  const { runParts } = additions;
+  const compareFlags = { ...askedFlags(runParts), ...ownFlags, ...runFlags(runParts) };
   const parsed = readArguments(args, compareFlags);
   const { positionals, flags } = parsed;
-  const options = readRunOptions(parsed);
+  const options = readRunOptions(parsed, additions);
   if (options.help || args.length === 0) {
     printGroupedHelp(help, compareFlags, parsed.positionals.includes('all'));
     return options.help ? 0 : 2;
@@ -72,7 +76,7 @@ export async function compareCommand(args: readonly string[]): Promise<number> {
   const outcome = check(givenName, called);
   if ('problem' in outcome) throw usageError(`--name ${outcome.problem}`);
   const given = await readSides(positionals, flags.get('in'));
-  const asked = await readAsked(parsed, given);
+  const asked = await readAsked(parsed, given, runParts);
   const kinds = given.map(({ source }) => source.kind);
   return withRun(options, kinds, {}, async (run) => {
     const sides = sidesWithLoads(given, asked, run.cores);

@@ -21,7 +21,7 @@ import { baselineName, programOf } from '../scenario/variants.ts';
 import { keptLoad } from '../secrets.ts';
 import { fromCallersFolder, typed } from '../setup/paths.ts';
 import { writeForUser } from '../writing.ts';
-import { featureFlags, type CoreFlag } from './run-options.ts';
+import type { CoreFlag } from './run-options.ts';
 import type { ScenarioOptions } from './run-scenario.ts';
 import type { Flag } from './arguments.ts';
 
@@ -42,16 +42,16 @@ const flagsOfRuns: readonly CoreFlag[] = [
   'export-csv',
 ];
 
-const featureFlagsOfRuns = Object.keys(featureFlags).filter(
-  (name) => featureFlags[name]?.inScripts !== true,
-);
-
-export const k6ScriptFlag = {
-  'k6-script': {
-    help: 'only write a k6 script for servers that run already, to FILE (NAME.k6.js)',
-    without: [...flagsOfRuns, ...featureFlagsOfRuns],
-  },
-} as const satisfies Record<string, Flag>;
+/** @param added the flags of the features */
+export function k6ScriptFlag(added: Readonly<Record<string, Flag>>) {
+  const ofRuns = Object.keys(added).filter((name) => added[name]?.inScripts !== true);
+  return {
+    'k6-script': {
+      help: 'only write a k6 script for servers that run already, to FILE (NAME.k6.js)',
+      without: [...flagsOfRuns, ...ofRuns],
+    },
+  } satisfies Record<string, Flag>;
+}
 
 /**
  * Writes the script, and prints how to run it.

@@ -1,28 +1,65 @@
-// The commands. bin/bakeoff.mjs calls main once the packages are there.
+// The commands. bin/bakeoff.mjs calls main once the packages are there. The core names the features here alone.
 import { inOneLine, messageOf, remedyFor, UserError, unknownWord } from '../errors.ts';
-import type { Command } from '../feature.ts';
-import { features } from '../features.ts';
+import { calibrate } from '../features/calibrate/feature.ts';
+import { hosts } from '../features/hosts/feature.ts';
+import { influxdb } from '../features/influxdb/feature.ts';
+import { k6Scripts } from '../features/k6-scripts/feature.ts';
+import { knobs } from '../features/knobs/feature.ts';
+import { kubernetes } from '../features/kubernetes/feature.ts';
+import { network } from '../features/network/feature.ts';
+import { report } from '../features/report/feature.ts';
+import { search } from '../features/search/feature.ts';
+import { traffic } from '../features/traffic/feature.ts';
+import { why } from '../features/why/feature.ts';
 import { Interrupted } from '../signals.ts';
 import { installVariable, useSafePath } from '../setup/machine.ts';
 import { requireOwnHome, typed } from '../setup/paths.ts';
 import { noInstall, printHelp } from './arguments.ts';
+import type { Additions, Command, Feature } from './feature.ts';
 import packageJson from '../../package.json' with { type: 'json' };
+
+/**
+ * In the order in which the help lists their commands. To take one out, delete its lines here, its folder, and its exports in index.ts.
+ */
+const features: readonly Feature[] = [
+  knobs,
+  k6Scripts,
+  kubernetes,
+  calibrate,
+  report,
+  hosts,
+  network,
+  influxdb,
+  search,
+  traffic,
+  why,
+];
 
 const ownCommands: Readonly<Record<string, Command>> = {
   scenario: {
     help: 'run a scenario, or list them',
-    run: async (args) => (await import('./scenario.ts')).scenarioCommand(args),
+    run: async (args, additions) =>
+      (await import('./scenario.ts')).scenarioCommand(args, additions),
   },
   compare: {
     help: 'compare your own configs, commands and addresses',
-    run: async (args) => (await import('./compare.ts')).compareCommand(args),
+    run: async (args, additions) => (await import('./compare.ts')).compareCommand(args, additions),
   },
 };
+
+/** What features keep between runs. */
+const kept = features.flatMap(({ keeps }) => keeps ?? []);
 
 /** It comes last. */
 const clean: Command = {
   help: 'delete what bakeoff keeps between runs',
-  run: async (args) => (await import('./clean.ts')).cleanCommand(args),
+  run: async (args) => (await import('./clean.ts')).cleanCommand(args, kept),
+};
+
+/** What all features add to the commands. */
+export const additions: Additions = {
+  runParts: features.flatMap(({ run }) => run ?? []),
+  contributionsTo: (result) => features.flatMap((feature) => feature.report?.(result) ?? []),
 };
 
 /** In the order of the help. */
@@ -91,5 +128,5 @@ async function runCommand(
   if (command === undefined) throw unknownWord('command', name, Object.keys(all));
   useSafePath();
   requireOwnHome();
-  return command.run(args);
+  return command.run(args, additions);
 }

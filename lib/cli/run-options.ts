@@ -3,16 +3,16 @@ import { existsSync, realpathSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { metricNames } from '../analysis/metrics.ts';
 import { usageError } from '../errors.ts';
-import { features } from '../features.ts';
 import { firstOf, present } from '../present.ts';
 import { enumeration } from '../format.ts';
 import { parseCpuList } from '../machine/processors.ts';
 import { mostRounds } from '../scenario/model.ts';
 import { fromCallersFolder } from '../setup/paths.ts';
+import type { Examined } from '../runner/examine.ts';
 import type { PlannedSink } from '../runner/plan.ts';
+import type { Additions, RunPart } from './feature.ts';
 import { readFailIf } from './fail-if.ts';
 import {
-  flagsWith,
   noInstall,
   oneOfNames,
   seconds,
@@ -39,7 +39,7 @@ const exportFlags = {
 
 export type ExportFlag = keyof typeof exportFlags;
 
-const coreFlags = {
+export const coreFlags = {
   arrivals: {
     group: 'request',
     rare: true,
@@ -141,22 +141,33 @@ const coreFlags = {
 
 export type CoreFlag = keyof typeof coreFlags;
 
-export const featureFlags: Readonly<Record<string, Flag>> = Object.assign(
-  {},
-  ...features.map(({ flags }) => flags),
-);
+/** The flags of the features. */
+export function addedFlags(parts: readonly RunPart[]): Readonly<Record<string, Flag>> {
+  return Object.assign({}, ...parts.map(({ flags }) => flags));
+}
 
-/** Flags that decide the requests/s of loads. */
-export const rateFlags = flagsWith('setsRate', featureFlags);
+export function runFlags(parts: readonly RunPart[]) {
+  return { ...coreFlags, ...addedFlags(parts) };
+}
 
-export const runFlags = { ...coreFlags, ...featureFlags };
+/** What features add to every run, whatever its flags are. */
+export function inEveryRun(parts: readonly RunPart[]) {
+  return {
+    planners: parts.flatMap(({ planner }) => planner ?? []),
+    observers: parts.flatMap(({ observers = [] }) => observers),
+    examiners: parts.flatMap(({ examiner }) => examiner ?? []),
+  };
+}
 
 /** The options of every run; makePlan takes them as they are. */
 export type RunOptions = ReturnType<typeof readRunOptions>;
 
 /** Absent flags give absent options. Throws UserError (exit code 2). */
-export function readRunOptions({ flags, lists, read }: Arguments) {
-  for (const [name, { check }] of Object.entries(featureFlags))
+export function readRunOptions(
+  { flags, lists, read }: Arguments,
+  { runParts, contributionsTo }: Additions,
+) {
+  for (const [name, { check }] of Object.entries(addedFlags(runParts)))
     if (check !== undefined) read(name, check);
   const isGiven = (flag: CoreFlag) => flags.has(flag) || undefined;
   return {
@@ -184,16 +195,17 @@ export function readRunOptions({ flags, lists, read }: Arguments) {
     quick: flags.has('quick'),
     /** All flags of the command, by name. */
     flags,
-    /** Which comparisons features may look at after the rounds: all, those that differ, or none. */
-    examined: 'all' as 'all' | 'decided' | 'none',
-    sink: sinkOf(flags),
+    examined: 'all' as Examined,
+    sink: sinkOf(runParts, flags),
     /** They start the servers or make the load; undefined: this machine does both. */
-    machines: firstOf(features, ({ machines }) => machines?.({ flags, read })),
+    machines: firstOf(runParts, ({ machines }) => machines?.({ flags, read })),
+    ...inEveryRun(runParts),
     out: fromCallersFolder(flags.get('out') ?? 'results'),
     json: flags.has('json'),
     /** Hosts beyond this machine that may be loaded. */
     hosts: lists.get('host') ?? [],
     exports: readExports(flags),
+    contributionsTo,
   };
 }
 
@@ -204,8 +216,11 @@ function readPercent(flag: string, text: string): number {
 }
 
 /** Returns where the figures are stored besides the run's folder. Throws UserError (exit code 2). */
-export function sinkOf(flags: ReadonlyMap<string, string>): PlannedSink | undefined {
-  return firstOf(features, ({ sink }) => sink?.(flags));
+export function sinkOf(
+  parts: readonly RunPart[],
+  flags: ReadonlyMap<string, string>,
+): PlannedSink | undefined {
+  return firstOf(parts, ({ sink }) => sink?.(flags));
 }
 
 /** `file` is absolute. */

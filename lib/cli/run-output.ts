@@ -1,5 +1,4 @@
 // The output of a run: heading, progress, report and exit code.
-import { features } from '../features.ts';
 import { requestsOf } from '../scenario/pages.ts';
 import { constants, fstatSync, statSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
@@ -10,6 +9,7 @@ import { total } from '../analysis/statistics.ts';
 import { printable, usageError, UserError } from '../errors.ts';
 import { textOf } from '../files.ts';
 import { counts, success, effect, whole } from '../format.ts';
+import type { Contribution } from '../report/contribution.ts';
 import { curvesOf } from '../report/found.ts';
 import { listed, loadText, networkText, type RunHeading } from '../report/heading.ts';
 import {
@@ -241,21 +241,24 @@ export async function reportRun(
 ): Promise<number> {
   // A load in steps that was ended in its first round has a curve.
   const measured = wholeRounds(result.variants) > 0 || curvesOf(result).length > 0;
+  const contributions = options.contributionsTo(result);
   if (measured) {
-    const stored = [...storedLines(result), join(folder.name, 'report.html')].join(' · ');
+    const stored = [...storedLines(contributions), join(folder.name, 'report.html')].join(' · ');
     const terminal = terminalOf(options);
     const text =
       lines === undefined
-        ? terminalReport(result, [stored], terminal)
+        ? terminalReport(result, contributions, [stored], terminal)
         : [...lines, ...wrapLines([stored], terminal.width)];
     print(options, ['', ...text]);
     const files = await Promise.allSettled([
-      writePage(folder.path, result),
-      writeWhole(join(folder.path, 'table.md'), markdownReport(result)),
+      writePage(folder.path, result, contributions),
+      writeWhole(join(folder.path, 'table.md'), markdownReport(result, contributions)),
       ...options.exports.map(({ flag, file }) =>
-        writeForUser(file, exportText[flag].of(result), exportText[flag].isOwn).catch(
-          explained(flag, file, 1),
-        ),
+        writeForUser(
+          file,
+          exportText[flag].of(result, contributions),
+          exportText[flag].isOwn,
+        ).catch(explained(flag, file, 1)),
       ),
     ]);
     const failed = files.find((file) => file.status === 'rejected');
@@ -285,16 +288,20 @@ export async function reportRun(
     throw new UserError(`nothing was compared: ${[...causes].join(', ')}`);
   }
   const gate = options.failIf === undefined ? 0 : failIfCode(result, options.failIf, console.error);
-  const lacks = features.flatMap(({ stored }) => stored?.(result).lack ?? []);
+  const lacks = contributions.flatMap(({ stored }) => stored?.lack ?? []);
   if (gate !== 0 || lacks.length === 0) return gate;
   console.error(`the figures above are right, but ${lacks.join(', ')}`);
   return 1;
 }
 
 /** Its code brings a bundler, and is loaded when a run has a table. */
-async function writePage(folder: string, result: Result): Promise<void> {
+async function writePage(
+  folder: string,
+  result: Result,
+  contributions: readonly Contribution[],
+): Promise<void> {
   const { writeHtmlReport } = await import('../report/html/run-page.ts');
-  await writeHtmlReport(folder, result);
+  await writeHtmlReport(folder, result, contributions);
 }
 
 /** With --json, throws UserError (exit code 2) if stdout was closed when this process began. */
@@ -345,7 +352,7 @@ export function terminalOf({ json, verbose }: RunOptions): TerminalReportOptions
 }
 
 interface Export {
-  of(result: Result): string;
+  of(result: Result, contributions: readonly Contribution[]): string;
   /** Whether a file's text is such an export. */
   isOwn(text: string, file: string): boolean;
 }

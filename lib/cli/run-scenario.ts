@@ -77,7 +77,7 @@ export async function runScenario(
     console.error(leftOutLine(possible));
     return Math.max(1, await runScenario(scenario, { ...asked, variants: possible.names }, keep));
   }
-  const enclosure = firstOf(variants, (variant) => enclosureOf(scenario, variant));
+  const enclosure = firstOf(variants, (variant) => enclosureOf(scenario, variant, asked.planners));
   if (asked.machines !== undefined && enclosure !== undefined)
     throw usageError(
       `${scenario.name} has ${enclosure.name}, made on one machine only: leave ${asked.machines.flag} out`,

@@ -1,11 +1,7 @@
 // The steps of a run: withRun (machines, cores), getTools, takeMachine, runPlan. Each returns the run with more in it.
 import { join } from 'node:path';
-import { total } from '../analysis/statistics.ts';
 import { usageError } from '../errors.ts';
-import type { EndedRun } from '../feature.ts';
-import { features } from '../features.ts';
 import { duration } from '../format.ts';
-import { writeWhole } from '../writing.ts';
 import { readEnvironment, type Cores } from '../machine/cores.ts';
 import { expectToMeasure, oneRunAtATime } from '../machine/locks.ts';
 import { cpusOf, readProcessors } from '../machine/processors.ts';
@@ -16,7 +12,7 @@ import { firstOf, present } from '../present.ts';
 import { headingLines } from '../report/heading.ts';
 import { byText } from '../report/sentences.ts';
 import type { Environment } from '../result/environment.ts';
-import { resultJson } from '../result/result-file.ts';
+import { examine, secondsToExamine } from '../runner/examine.ts';
 import { compileScript } from '../runner/k6.ts';
 import { removeMixFiles } from '../runner/mix-files.ts';
 import { fewAnswersLines, fewRoundsLines, runName, serversOf } from '../runner/make-plan.ts';
@@ -187,7 +183,7 @@ export async function runPlan(
 ): Promise<RunOutcome & { folder: RunFolder }> {
   const startedAt = new Date();
   const plan: Plan = { ...draft, run: runName(draft.scenario.name, startedAt) };
-  const afterSeconds = secondsAfterRounds(plan, options);
+  const afterSeconds = secondsToExamine(plan, options);
   expectToMeasure(estimatedSeconds(plan) + afterSeconds);
   const folder = await createRunFolder(options.out, plan.run);
   run.onClose(() => giveToCaller(folder.path));
@@ -218,6 +214,8 @@ export async function runPlan(
       plan,
       folder: folder.path,
       script,
+      observers: options.observers,
+      contributionsTo: options.contributionsTo,
       ...present({ answers, prepare: preparing(plan.prepare, run.signal, events.say) }),
     };
     const outcome = await runRounds(
@@ -255,34 +253,6 @@ export function preparing(
     isTold = true;
   };
   return () => runBeforeStart({ command, signal, say });
-}
-
-/** Estimates how long the features look at a run after its rounds. */
-function secondsAfterRounds(plan: Plan, { flags, examined }: RunOptions): number {
-  if (examined === 'none') return 0;
-  return total(features, (feature) => feature.secondsAfterRounds?.(plan, flags) ?? 0);
-}
-
-/** Lets the features look at a run whose rounds are done. Each finding is stored at once; an error becomes the `ended` of the outcome. */
-export async function examine(
-  context: RunContext,
-  outcome: RunOutcome,
-  { flags, examined, tell, say }: Omit<EndedRun, 'context' | 'result'>,
-): Promise<void> {
-  const asked = { context, flags, examined, tell, say };
-  try {
-    for (const { afterRounds } of features) {
-      const result = await afterRounds?.({ ...asked, result: outcome.result });
-      if (result === undefined) continue;
-      outcome.result = result;
-      const problem = await context.sink?.found(context, result, outcome.kept);
-      if (typeof problem === 'string') result.warnings.push(problem);
-      await writeWhole(join(context.folder, 'result.json'), resultJson(result));
-    }
-    context.signal.throwIfAborted();
-  } catch (error) {
-    outcome.ended = error;
-  }
 }
 
 /** Throws UserError (exit code 2) for an address beyond this machine that is not among `hosts` (--host). */

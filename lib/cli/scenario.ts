@@ -8,9 +8,10 @@ import { estimatedSeconds } from '../runner/times.ts';
 import { articlesOf, loadScenarios } from '../scenario/catalogue.ts';
 import type { Scenario } from '../scenario/model.ts';
 import { typed } from '../setup/paths.ts';
+import type { Additions } from './feature.ts';
 import { findScenario } from './find-scenario.ts';
 import { k6ScriptFlag, writeK6Script } from './k6-script.ts';
-import { readRunOptions, runFlags } from './run-options.ts';
+import { addedFlags, readRunOptions, runFlags } from './run-options.ts';
 import { localDraft, mostSeconds, runScenario, type ScenarioOptions } from './run-scenario.ts';
 import {
   onlyArgument,
@@ -20,8 +21,7 @@ import {
   type Flag,
 } from './arguments.ts';
 
-export const scenarioFlags = {
-  ...runFlags,
+export const ownFlags = {
   variants: { group: 'request', value: 'a,b', help: 'only these variants' },
   exact: {
     group: 'time',
@@ -31,22 +31,25 @@ export const scenarioFlags = {
     group: 'time',
     help: 'of an article: what is measured in this boot is not run again',
   },
-  ...k6ScriptFlag,
 } as const satisfies Record<string, Flag>;
+
+function scenarioFlags({ runParts }: Additions) {
+  return { ...runFlags(runParts), ...ownFlags, ...k6ScriptFlag(addedFlags(runParts)) };
+}
 
 /**
  * Reads the arguments. Without a name the scenarios are listed.
  * @throws UserError (exit code 2) for arguments that are wrong or do not go together
  */
-export function readScenarioOptions(args: readonly string[]) {
-  const parsed = readArguments(args, scenarioFlags);
+export function readScenarioOptions(args: readonly string[], additions: Additions) {
+  const parsed = readArguments(args, scenarioFlags(additions));
   const { positionals, flags } = parsed;
   const k6Script = flags.has('k6-script') || undefined;
   const [first, ...more] = positionals;
   const file = k6Script && onlyArgument(more, 'file');
   const name = k6Script ? first : onlyArgument(positionals, 'scenario or article');
   return {
-    ...readRunOptions(parsed),
+    ...readRunOptions(parsed, additions),
     ...present({ name, variants: flags.get('variants')?.split(','), k6Script, file }),
     exact: flags.has('exact'),
     ...present({ resume: flags.has('resume') || undefined }),
@@ -54,11 +57,14 @@ export function readScenarioOptions(args: readonly string[]) {
 }
 
 /** Returns the exit code. Throws UserError and Interrupted. */
-export async function scenarioCommand(args: readonly string[]): Promise<number> {
-  const options = readScenarioOptions(args);
+export async function scenarioCommand(
+  args: readonly string[],
+  additions: Additions,
+): Promise<number> {
+  const options = readScenarioOptions(args, additions);
   const { name } = options;
   if (options.help) {
-    printGroupedHelp(help, scenarioFlags, name === 'all');
+    printGroupedHelp(help, scenarioFlags(additions), name === 'all');
     return 0;
   }
   if (options.k6Script) {

@@ -4,6 +4,7 @@ import type { Result, Verdict } from '../result/result.ts';
 import type { Article, Claim } from '../scenario/article.ts';
 import { chartsOf } from './charts.ts';
 import { decideClaim, madeBy, ownFigures, type ClaimState } from './claims.ts';
+import type { Contribution } from './contribution.ts';
 import { generatorPlace, headingLines, resultHeading, serversPlace } from './heading.ts';
 import { loadPart } from './load-tables.ts';
 import { ownParts, tableParts } from './run-tables.ts';
@@ -123,9 +124,10 @@ export function articleHead(run: ArticleRun, inItsWords = false): Part[] {
 }
 
 /** A scenario's tables, published beside measured, and its sentences. */
-export function scenarioPart(result: Result): Part {
-  const tables = tableParts(result).flatMap((part) => part.tables);
-  return { title: result.title, tables, below: [...verdictLines(result), ...runLines(result)] };
+export function scenarioPart(result: Result, contributions: readonly Contribution[]): Part {
+  const tables = tableParts(result, contributions).flatMap((part) => part.tables);
+  const below = [...verdictLines(result, contributions), ...runLines(result)];
+  return { title: result.title, tables, below };
 }
 
 /** Says how a scenario was run, and what its run warned of. */
@@ -135,8 +137,8 @@ function runLines(result: Result): string[] {
 }
 
 /** Returns collapsed details: each load in its tool's format, published and measured; and notes, with the kernel settings in effect. */
-export function scenarioDetails(result: Result): Part[] {
-  const parts = loadPart(result);
+export function scenarioDetails(result: Result, contributions: readonly Contribution[]): Part[] {
+  const parts = loadPart(result, contributions);
   const notes = noteLines(result);
   if (notes.length > 0) parts.push({ title: 'Notes', tables: [], below: notes });
   return parts;

@@ -11,8 +11,8 @@ import {
 } from '../analysis/latency.ts';
 import { responsesOf } from '../analysis/phases.ts';
 import { extent } from '../analysis/statistics.ts';
-import { features } from '../features.ts';
 import { bar, bucketLabel, exactPercent, scaledTime, whole } from '../format.ts';
+import type { Contribution } from './contribution.ts';
 import { curvesOf, foundIn } from './found.ts';
 import type { Bars, Lines } from './html/figure.ts';
 import type { Figure } from './html/page.ts';
@@ -49,10 +49,10 @@ export function chartsOf(result: Result): Part[] {
 }
 
 /** The plots of report.html. */
-export function figuresOf(result: Result): Figure[] {
+export function figuresOf(result: Result, contributions: readonly Contribution[]): Figure[] {
   return [
     ...curveChart(result),
-    ...features.flatMap(({ figures }) => figures?.(result) ?? []),
+    ...contributions.flatMap(({ figures = [] }) => figures),
     ...roundFigures(result),
     ...histogramChart(result),
     ...percentileFigures(result),

@@ -1,16 +1,50 @@
-// Asks the features what a load in steps found, and makes the curves of a result.
+// What a search found, and the curves of latency by rate.
 import type { Curve, CurvePoint } from '../analysis/curves.ts';
-import type { FoundRates } from '../feature.ts';
-import { features } from '../features.ts';
-import { firstOf } from '../present.ts';
-import type { FoundRate, Result, VariantResult } from '../result/result.ts';
+import { scaledTime } from '../format.ts';
+import type { FoundRate, RateStep, Result, VariantResult } from '../result/result.ts';
+import type { Within } from '../scenario/model.ts';
 
-/** What a load in steps found; undefined for other loads. */
-export function foundIn(result: Result): FoundRates | undefined {
-  return firstOf(features, (feature) => feature.found?.(result));
+/** What a load in steps found, instead of the requests/s that were answered. */
+export interface FoundRates {
+  /** What its comparisons are judged by: "the highest rate with …". */
+  judgedBy: string;
+  /** The limit of latency that the rates keep, in milliseconds and in words. */
+  limit: { ms: number; text: string };
+  rates: readonly FoundRate[];
+  /** Returns a variant's steps. */
+  pointsOf(variant: string): CurvePoint[];
+  /** Words for the chart of the steps. They stand above it in the terminal, and below its title in report.html. */
+  chart: { heading: string; text: string };
 }
 
-/** Returns the rate that a search found for a variant. The result has it even if the feature that searches is left out of the program. */
+/** e.g. "p99 within 5 ms". */
+export function limitText({ metric, ms }: Within): string {
+  return `${metric} within ${scaledTime(ms)}`;
+}
+
+/** The rates and steps of a result; undefined without a search. */
+export function foundIn({ search }: Pick<Result, 'search'>): FoundRates | undefined {
+  if (search === undefined) return undefined;
+  const { within, found, steps } = search;
+  const text = limitText(within);
+  return {
+    judgedBy: `the highest rate with ${text}`,
+    limit: { ms: within.ms, text },
+    rates: found,
+    pointsOf: (variant) => pointsOf(steps, variant),
+    chart: {
+      heading: `Latency by rate; bars are p99, × where ${text} was not kept:`,
+      text: `Each mark is the p99 of a step of the search, filled if it kept ${text}; lines go through the medians of steps at about the same rate.`,
+    },
+  };
+}
+
+function pointsOf(steps: readonly RateStep[], name: string): CurvePoint[] {
+  const ofVariant = steps.filter(({ variant }) => variant === name);
+  return ofVariant.map(({ rate, kept, latencyMs: { p50, p99 } }) => ({ rate, p50, p99, kept }));
+}
+
+/** Returns the rate that a search found for a variant. */
 export function foundRateOf({ search }: Result, variant: string): FoundRate | undefined {
   return search?.found.find((foundRate) => foundRate.variant === variant);
 }

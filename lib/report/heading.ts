@@ -6,15 +6,16 @@ import {
   enumeration,
   scaledBytesPerSecond,
   scaledTime,
+  short,
+  tolerance,
   whole,
   formatCpuList,
 } from '../format.ts';
-import { features } from '../features.ts';
 import { sharesCores } from '../machine/cores.ts';
-import { firstOf, present } from '../present.ts';
+import { present } from '../present.ts';
 import type { Environment } from '../result/environment.ts';
 import type { Result, VariantResult } from '../result/result.ts';
-import type { LoadProfile, NetworkSpec } from '../scenario/model.ts';
+import type { LinkDirection, LoadProfile, NetworkSpec } from '../scenario/model.ts';
 import { type Load, protocolName } from '../scenario/load.ts';
 
 /** Contents of the heading, before or after a run. */
@@ -100,9 +101,34 @@ export function resultHeading(result: Result): RunHeading {
   };
 }
 
-/** The variants' networks, as a feature describes them; '' on loopback. */
-export function networkText(networks: readonly (NetworkSpec | undefined)[]): string {
-  return firstOf(features, (feature) => feature.networkText?.(networks)) ?? '';
+/** A link in words: "100 ms to the server, queue of 1,000 packets". */
+export function linkText({ toServer, toClient }: NetworkSpec): string {
+  if (directionText(toServer, '') === directionText(toClient, ''))
+    return directionText(toServer, ' each way') || 'no delay';
+  return [directionText(toServer, ' to the server'), directionText(toClient, ' to the client')]
+    .filter(Boolean)
+    .join('; ');
+}
+
+/** '' for a direction without delay or limits. */
+function directionText(direction: LinkDirection, where: string): string {
+  const { delayMs, queuePackets, bytesPerSecond, lossShare, lossBurstPackets } = direction;
+  const limits: string[] = [];
+  if (queuePackets !== undefined) limits.push(`queue of ${whole(queuePackets)} packets`);
+  else if (delayMs > 0) limits.push('no queue limit');
+  if (bytesPerSecond) limits.push(`${Number(((8 * bytesPerSecond) / 1e6).toPrecision(3))} Mbit/s`);
+  if (lossShare) limits.push(`${tolerance(lossShare)} lost`);
+  if (lossShare && lossBurstPackets !== undefined)
+    limits.push(`${short(lossBurstPackets)} in a row`);
+  if (delayMs === 0 && limits.length === 0) return '';
+  const delay = delayMs === 0 ? 'no delay' : `${delayMs} ms`;
+  return [delay + where, ...limits].join(', ');
+}
+
+/** The networks of a run's variants, undefined for loopback; '' if all are loopback. */
+export function networkText(specs: readonly (NetworkSpec | undefined)[]): string {
+  const texts = new Set(specs.map((spec) => (spec === undefined ? '' : linkText(spec))));
+  return texts.size > 1 ? `${texts.size} different networks` : ([...texts][0] ?? '');
 }
 
 /** A command's version is unknown, and several may be of one program. */

@@ -7,7 +7,6 @@ import {
   type PerRequest,
 } from '../analysis/phases.ts';
 import { alphaOf, meanInterval, median } from '../analysis/statistics.ts';
-import { features } from '../features.ts';
 import {
   effect,
   exactPercent,
@@ -23,8 +22,9 @@ import { present } from '../present.ts';
 import type { ErrorCause, StatusClass } from '../result/load-result.ts';
 import type { Result, VariantResult } from '../result/result.ts';
 import type { Published, PublishedDistribution } from '../scenario/published.ts';
-import { curvesOf } from './found.ts';
 import { timesFrom } from './charts.ts';
+import type { Contribution } from './contribution.ts';
+import { curvesOf } from './found.ts';
 import {
   figure,
   leftColumn,
@@ -141,9 +141,9 @@ function distributionTable(
 }
 
 /** The details of each load, like the output of wrk and h2load. Empty for a curve of many loads. */
-export function loadPart(result: Result): Part[] {
+export function loadPart(result: Result, contributions: readonly Contribution[]): Part[] {
   if (curvesOf(result).length > 0) return [];
-  const tables = allTables(result).filter(({ rows }) => rows.length > 0);
+  const tables = allTables(result, contributions).filter(({ rows }) => rows.length > 0);
   if (tables.length === 0) return [];
   const below = [
     `Time, rates and bytes are medians of the rounds, counts of requests, status codes and errors sums of all rounds, times of requests and connections those of all rounds. ${timesFrom(result.variants)}`,
@@ -154,7 +154,7 @@ export function loadPart(result: Result): Part[] {
 }
 
 /** Those that do not apply have no rows. */
-function allTables(result: Result): Table[] {
+function allTables(result: Result, contributions: readonly Contribution[]): Table[] {
   const tables = [
     loadTable(
       result,
@@ -204,7 +204,7 @@ function allTables(result: Result): Table[] {
   if (!hasPhases(result)) tables.unshift(finishTable(result, 'load'));
   // If an article shows errors by kind, they are beside the article's table instead (errorsPart).
   if (errorsPart(result).length === 0) tables.push(...errorTables(result));
-  const ofFeatures = features.flatMap(({ loadTables }) => loadTables?.(result) ?? []);
+  const ofFeatures = contributions.flatMap(({ loadTables = [] }) => loadTables);
   tables.push(...ofFeatures, memoryTable(result), turnsTable(result));
   return tables;
 }

@@ -24,7 +24,7 @@ import {
 import type { Comparison, Metric, Result, VariantResult } from '../result/result.ts';
 import { factsOf } from '../result/server-metrics.ts';
 import type { Published } from '../scenario/published.ts';
-import { features } from '../features.ts';
+import type { Contribution } from './contribution.ts';
 import { foundRateOf } from './found.ts';
 import { chartsOf, publishedQuantile } from './charts.ts';
 import { errorsPart, finishTable, hasPhases } from './load-tables.ts';
@@ -41,13 +41,12 @@ import {
 import { verdictCell } from './verdict-words.ts';
 
 /** Returns all tables of the terminal and of Markdown: the article's, those of features, and charts. */
-export function tableParts(result: Result): Part[] {
-  return [...articleParts(result), ...chartsOf(result)];
+export function tableParts(result: Result, contributions: readonly Contribution[]): Part[] {
+  return [...articleParts(result, contributions), ...chartsOf(result)];
 }
 
-export function articleParts(result: Result): Part[] {
-  const ofFeatures = features.flatMap(({ tables }) => tables?.(result) ?? []);
-  return [...ownParts(result), ...ofFeatures];
+export function articleParts(result: Result, contributions: readonly Contribution[]): Part[] {
+  return [...ownParts(result), ...contributions.flatMap(({ tables = [] }) => tables)];
 }
 
 /** Returns the table of load phases if there are several; then the article's table, header bytes, and errors by kind. */

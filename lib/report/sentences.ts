@@ -6,7 +6,6 @@ import {
   type Point,
   type StreamSweep,
 } from '../analysis/comparisons.ts';
-import { features } from '../features.ts';
 import { limitOf, rateOf } from '../analysis/limit.ts';
 import { wholeRounds } from '../analysis/phases.ts';
 import { groupedBy } from '../analysis/statistics.ts';
@@ -24,6 +23,7 @@ import {
 import { sharesCores } from '../machine/cores.ts';
 import type { Comparison, Result } from '../result/result.ts';
 import { bytesLines, linkLines } from './bytes.ts';
+import type { Contribution } from './contribution.ts';
 import {
   comparisonSentences,
   roundsNeeded,
@@ -40,11 +40,15 @@ import { isAtRate } from '../scenario/load.ts';
 import { pageLines } from './pages.ts';
 import { allNames } from '../present.ts';
 
-export const verdictLines = (result: Result): string[] =>
-  verdictSentences(result).map(({ text }) => text);
+export function verdictLines(result: Result, contributions: readonly Contribution[]): string[] {
+  return verdictSentences(result, contributions).map(({ text }) => text);
+}
 
 /** Returns a sentence per comparison. Steps of a ladder share a sentence, as points of a curve do. */
-export function verdictSentences(result: Result): Sentence[] {
+export function verdictSentences(
+  result: Result,
+  contributions: readonly Contribution[],
+): Sentence[] {
   const sweep = streamSweep(result);
   const ofSweep = result.comparisons.filter(
     ({ baseline, verdict }) => baseline === sweep?.line.variant.name && verdict !== 'none',
@@ -52,22 +56,27 @@ export function verdictSentences(result: Result): Sentence[] {
   const shared = new Set([...ladderSteps(result), ...ofSweep]);
   const single = measuredComparisons(result).filter((comparison) => !shared.has(comparison));
   const finding = (text: string): Sentence => ({ text, kind: 'found' });
-  const before = [...generalLines(result), ...sweepLines(sweep), ...undecidedLines([...shared])];
+  const before = [
+    ...generalLines(result, contributions),
+    ...sweepLines(sweep),
+    ...undecidedLines([...shared]),
+  ];
   const after = [...bytesLines(result), ...noiseFloorLines(result)];
   return [...before.map(finding), ...comparisonSentences(single, result), ...after.map(finding)];
 }
 
 /** Returns lines on an early end, on rows without figures, and on what features say first. */
-export function generalLines(result: Result): string[] {
-  const findings = features.flatMap((feature) => feature.findings?.(result) ?? []);
-  return [...partialLines(result), ...nothingLines(result), ...findings];
+export function generalLines(result: Result, contributions: readonly Contribution[]): string[] {
+  const added = contributions.flatMap(({ findings = [] }) => findings);
+  return [...partialLines(result), ...nothingLines(result), ...added];
 }
 
 /** Returns lines on rates that were not reached, on the bottleneck, and on the scope of the verdicts. */
-export function circumstanceLines(result: Result): string[] {
-  return [
-    pageLines,
-    featureLines,
+export function circumstanceLines(
+  result: Result,
+  contributions: readonly Contribution[],
+): string[] {
+  const lines = [
     missedRateLines,
     tailLines,
     lateLines,
@@ -78,11 +87,12 @@ export function circumstanceLines(result: Result): string[] {
     scopeLines,
     articleLines,
   ].flatMap((linesOf) => linesOf(result));
+  return [...pageLines(result), ...addedLines(contributions), ...lines];
 }
 
-/** What the features have found. */
-export function featureLines(result: Result): string[] {
-  return features.flatMap(({ sentences }) => sentences?.(result) ?? []);
+/** The sentences of the features. */
+export function addedLines(contributions: readonly Contribution[]): string[] {
+  return contributions.flatMap(({ sentences = [] }) => sentences);
 }
 
 function undecidedLines(comparisons: readonly Comparison[]): string[] {
@@ -242,8 +252,8 @@ function headerLines(result: Result): string[] {
 }
 
 /** Where the figures are besides the run's folder. */
-export function storedLines(result: Result): string[] {
-  return features.flatMap(({ stored }) => stored?.(result).line ?? []);
+export function storedLines(contributions: readonly Contribution[]): string[] {
+  return contributions.flatMap(({ stored }) => stored?.line ?? []);
 }
 
 export function warningLines({ warnings }: Result): string[] {

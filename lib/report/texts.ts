@@ -4,12 +4,12 @@ import { comparisonOf, hasRatio } from '../analysis/comparisons.ts';
 import { mergedLatency } from '../analysis/latency.ts';
 import { besideOf, inColumn } from '../analysis/metrics.ts';
 import { phasesIn, wholeRounds, withRounds } from '../analysis/phases.ts';
-import { features } from '../features.ts';
 import { isTooWide } from '../format.ts';
-import { foundRateOf } from './found.ts';
 import { chartsOf, roundsTable } from './charts.ts';
+import type { Contribution } from './contribution.ts';
 import { answersOfRun } from './differences.ts';
 import { environmentTable, noiseTable } from './environment.ts';
+import { foundRateOf } from './found.ts';
 import { headingLines, resultHeading } from './heading.ts';
 import { loadPart } from './load-tables.ts';
 import { articleParts, tableParts } from './run-tables.ts';
@@ -42,23 +42,24 @@ export interface TerminalReportOptions extends TerminalOptions {
 /** Returns the tables, the verdicts, warnings and circumstances, and the last lines `ends`. */
 export function terminalReport(
   result: Result,
+  contributions: readonly Contribution[],
   ends: readonly string[],
   options: TerminalReportOptions,
 ): string[] {
   const { verbose = false, width } = options;
   const parts = pagesPart(result, 10);
-  if (verbose) parts.push(...loadPart(result), ...featureParts(result));
-  parts.push(...tableParts(result));
+  if (verbose) parts.push(...loadPart(result, contributions), ...addedParts(contributions));
+  parts.push(...tableParts(result, contributions));
   const lines: string[] = [];
   for (const part of parts) {
     const partLines = terminalLines(part, options);
     if (partLines.length > 0) lines.push(...partLines, '');
   }
   const sentences = [
-    ...verdictLines(result),
+    ...verdictLines(result, contributions),
     ...warningLines(result),
     ...terminalFootnotes(result, verbose),
-    ...circumstanceLines(result),
+    ...circumstanceLines(result, contributions),
     ...ends,
   ];
   return [...lines, ...wrapLines(sentences, width)];
@@ -70,8 +71,8 @@ function terminalFootnotes(result: Result, verbose: boolean): string[] {
   return isOfArticle(result) ? [] : result.footnotes;
 }
 
-function featureParts(result: Result): Part[] {
-  return features.flatMap(({ parts }) => parts?.(result) ?? []);
+function addedParts(contributions: readonly Contribution[]): Part[] {
+  return contributions.flatMap(({ parts = [] }) => parts);
 }
 
 /** None without a row and a line. */
@@ -97,10 +98,10 @@ export function isMarkdownReport(text: string): boolean {
 }
 
 /** Returns the Markdown text. It contains no paths: in redirections, users' configs have their files' names, or else their variants'. */
-export function markdownReport(result: Result): string {
+export function markdownReport(result: Result, contributions: readonly Contribution[]): string {
   const [measured = ''] = headingLines(resultHeading(result));
-  const article = articleParts(result);
-  const [first = result.title, ...verdicts] = verdictLines(result);
+  const article = articleParts(result, contributions);
+  const [first = result.title, ...verdicts] = verdictLines(result, contributions);
   const lines: string[] = [];
   for (const line of [first, ...verdicts]) lines.push(`**${escape(line)}**`, '');
   for (const part of article) lines.push(...partLines({ ...part, below: [] }));
@@ -110,7 +111,10 @@ export function markdownReport(result: Result): string {
     ...markdownParagraphs([measured]),
     summaryOfRun,
     '',
-    ...markdownParagraphs([...circumstanceLines(result), ...article.flatMap(({ below }) => below)]),
+    ...markdownParagraphs([
+      ...circumstanceLines(result, contributions),
+      ...article.flatMap(({ below }) => below),
+    ]),
   );
   for (const chart of chartsOf(result)) lines.push(...partLines(chart));
   lines.push(
@@ -118,7 +122,7 @@ export function markdownReport(result: Result): string {
     '</details>',
     '',
   );
-  if (isOfArticle(result)) lines.push(...detailLines(loadPart(result)));
+  if (isOfArticle(result)) lines.push(...detailLines(loadPart(result, contributions)));
   let text = lines.join('\n');
   for (const [file, name] of configNames(result))
     text = text.replaceAll(escape(file), () => escape(name));

@@ -6,7 +6,6 @@ import { responsesNeeded } from '../analysis/latency.ts';
 import { isLatency, metricNames } from '../analysis/metrics.ts';
 import { extent, minimumRounds, total } from '../analysis/statistics.ts';
 import { UserError } from '../errors.ts';
-import { features } from '../features.ts';
 import { duration, enumeration, whole } from '../format.ts';
 import { generatorCores, sharesCores, type Cores } from '../machine/cores.ts';
 import { firstOf, present } from '../present.ts';
@@ -35,6 +34,7 @@ import {
   type Plan,
   type PlanDraft,
   type PlannedVariant,
+  type SteppedLoad,
 } from './plan.ts';
 import { estimatedSeconds, secondsPerRound } from './times.ts';
 
@@ -55,8 +55,31 @@ export interface PlanOptions
   ownLoopbacks?: boolean;
   /** All servers run already, whatever the scenario says of them. */
   atAddresses?: true;
-  /** The flags of the command by name, for features. */
+  /** The flags of the command by name, for the planners. */
   flags?: ReadonlyMap<string, string>;
+  /** Absent: the plan has what the core can make. */
+  planners?: readonly Planner[];
+}
+
+/** A scenario that is about to be planned. */
+interface AskedScenario {
+  scenario: Scenario;
+  /** The variants that the user asked for. */
+  shown: readonly Variant[];
+  /** The flags of the command, by name. */
+  flags: ReadonlyMap<string, string>;
+  /** Responses that a verdict needs in each round at a rate. */
+  responses: number;
+}
+
+/** Plans what the core cannot make. The first planner with an answer decides. */
+export interface Planner {
+  /** Returns another scenario to run in its place, with all variants; undefined if no flag asks for one. */
+  scenario?(asked: AskedScenario): Scenario | undefined;
+  /** Returns the load in steps that the scenario or the flags ask for; undefined if they ask for none. */
+  steppedLoad?(scenario: Scenario, flags: ReadonlyMap<string, string>): SteppedLoad | undefined;
+  /** Returns a place apart from the machine's loopback for the variant's server and load; undefined if it needs none. */
+  enclosure?(scenario: Scenario, variant: Variant): PlannedEnclosure | undefined;
 }
 
 const quickRounds = 4;
@@ -116,15 +139,15 @@ export function makePlan(
 type Subject = Pick<PlanDraft, 'scenario' | 'shown' | 'stepped'>;
 
 /**
- * Returns the scenario as it is written, or as a feature changes it.
- * @throws UserError (exit code 2) for a search, if no feature searches
+ * Returns the scenario as it is written, or as a planner changes it.
+ * @throws UserError (exit code 2) for a search, if no planner searches
  */
 function subjectOf(asWritten: Scenario, asked: readonly Variant[], options: PlanOptions): Subject {
-  const { flags = new Map<string, string>() } = options;
+  const { planners = [], flags = new Map<string, string>() } = options;
   const given = { scenario: asWritten, shown: asked, flags, responses: responsesFor(options) };
-  const other = firstOf(features, (feature) => feature.scenario?.(given));
+  const other = firstOf(planners, (planner) => planner.scenario?.(given));
   const scenario = other ?? asWritten;
-  const stepped = firstOf(features, (feature) => feature.steppedLoad?.(scenario, flags));
+  const stepped = firstOf(planners, (planner) => planner.steppedLoad?.(scenario, flags));
   if (scenario.within !== undefined && stepped === undefined)
     refuse(`${scenario.name} searches for a rate (within), which this bakeoff cannot do`);
   return { scenario, shown: other?.variants ?? asked, ...present({ stepped }) };
@@ -136,7 +159,7 @@ function plannedVariants(
   cores: Cores,
   options: PlanOptions,
 ): PlannedVariant[] {
-  const { quick, exact, durationSeconds, warmupSeconds, arrivals } = options;
+  const { quick, exact, durationSeconds, warmupSeconds, arrivals, planners = [] } = options;
   const runnable = shown.filter(isRunnable);
   // Servers with a config are nginx, h2o and nghttpd. They answer the first request as fast as later ones.
   const isUnknown = options.atAddresses || runnable.some(({ server }) => !isConfigured(server));
@@ -150,16 +173,20 @@ function plannedVariants(
     ...present({ durationSeconds, warmupSeconds, arrivals, step: stepped?.step }),
   };
   return runnable.map((variant): PlannedVariant => {
-    const enclosure = enclosureOf(scenario, variant);
+    const enclosure = enclosureOf(scenario, variant, planners);
     const inTurns = isInTurns(scenario, { enclosure });
     const load = fitVariantLoad(scenario, variant, { ...fit, inTurns });
     return plannedVariant(scenario, variant, load, enclosure);
   });
 }
 
-/** Returns the variant's enclosure; undefined on loopback. @throws UserError (exit code 2) for a network, if no feature makes one */
-export function enclosureOf(scenario: Scenario, variant: Variant): PlannedEnclosure | undefined {
-  const planned = firstOf(features, ({ enclosure }) => enclosure?.(scenario, variant));
+/** Returns the variant's enclosure; undefined on loopback. @throws UserError (exit code 2) for a network, if no planner makes one */
+export function enclosureOf(
+  scenario: Scenario,
+  variant: Variant,
+  planners: readonly Planner[],
+): PlannedEnclosure | undefined {
+  const planned = firstOf(planners, ({ enclosure }) => enclosure?.(scenario, variant));
   if (planned === undefined && networkOf(scenario, variant) !== undefined)
     refuse(`${scenario.name} has networks of its own, which this bakeoff cannot make`);
   return planned;

@@ -4,6 +4,7 @@ import type { Look } from '../analysis/looks.ts';
 import type { MeasuredVariant } from '../analysis/verdict.ts';
 import type { PhaseOutcome } from '../k6/load-plan.ts';
 import type { Cores } from '../machine/cores.ts';
+import type { Contribute } from '../report/contribution.ts';
 import type {
   FoundRate,
   KernelSetting,
@@ -263,6 +264,8 @@ export interface RunBase {
   /** Where its figures go besides the folder; null: nowhere. */
   sink: Sink | null;
   signal: AbortSignal;
+  /** What the features add to its report. */
+  contributionsTo: Contribute;
   /** Answers of variants that were started to make the plan. */
   answers?: ReadonlyMap<string, Answer>;
 }

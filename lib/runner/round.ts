@@ -44,7 +44,7 @@ import {
 import { writeMixFiles } from './mix-files.ts';
 import { roundFolder } from './results-folder.ts';
 import { phasesOf } from './measured-phases.ts';
-import { underLoad, type Measurement } from './under-load.ts';
+import { underLoad, type LoadContext, type Measurement } from './under-load.ts';
 import { goingOn, longerWarmup, warmAtOnce } from './warmups.ts';
 
 /**
@@ -54,7 +54,7 @@ import { goingOn, longerWarmup, warmAtOnce } from './warmups.ts';
  * @throws RoundFailure if a server, enclosure or k6 fails later; Disturbance if the figures cannot be trusted
  */
 export async function runGroup(
-  context: RunContext,
+  context: LoadContext,
   group: Group,
   place: number,
   attempt: Attempt,
@@ -75,7 +75,7 @@ export async function runGroup(
 }
 
 async function groupRound(
-  context: RunContext,
+  context: LoadContext,
   group: Group,
   place: number,
   attempt: Attempt,

@@ -8,10 +8,16 @@ import { isWatched } from '../servers/index.ts';
 import { thisMachine } from '../setup/machine.ts';
 import { loadPlanFor } from './k6-plan.ts';
 import { startK6, waitForK6, type K6Options, type RunningK6 } from './k6.ts';
-import { observers } from './observers/all.ts';
+import { observersWith } from './observers/all.ts';
 import { whileObserved, type Observed, type Observer } from './observers/observer.ts';
 import { RoundFailure } from './failures.ts';
 import type { Attempt, Group, RunContext, Stage } from './plan.ts';
+
+/** A run that can load. */
+export interface LoadContext extends RunContext {
+  /** They observe each load beside the core's own observers. */
+  observers: readonly Observer[];
+}
 
 /** What was measured and observed of a side. */
 export interface Measurement extends Observed {
@@ -34,7 +40,7 @@ const k6GraceMs = 10_000;
  * @throws RoundFailure if the load or an enclosure failed, Interrupted after a signal
  */
 export async function underLoad(
-  context: RunContext,
+  context: LoadContext,
   group: Group,
   stages: readonly Stage[],
   attempt: Attempt,
@@ -46,7 +52,7 @@ export async function underLoad(
   const output = (await context.sink?.k6Output()) ?? null;
   let k6: RunningK6 | undefined;
   try {
-    const all = [...observers, ...more];
+    const all = [...observersWith(context.observers), ...more];
     const end = await whileObserved(all, { plan, stages, attempt }, async (started) => {
       signal.throwIfAborted();
       k6 = await startLoad(context, stages, { folder, loadPlan, output });

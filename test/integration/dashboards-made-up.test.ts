@@ -1,6 +1,7 @@
 // The dashboards' queries against a real influxd with synthetic runs of every scenario, written like real ones. Real runs would
 // take too long and vary from run to run.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { additions } from '../../lib/cli/main.ts';
 import { decideClaim, madeBy, ownFigures } from '../../lib/report/claims.ts';
 import { verdictSentences } from '../../lib/report/sentences.ts';
 import type { Result } from '../../lib/result/result.ts';
@@ -234,7 +235,10 @@ describe('a run of every scenario', () => {
       expect(
         await database.rows('comparison', '${scenario}: what was found', result),
       ).toMatchObject([
-        ...verdictSentences(result).map(({ kind, text }) => ({ kind, text })),
+        ...verdictSentences(result, additions.contributionsTo(result)).map(({ kind, text }) => ({
+          kind,
+          text,
+        })),
         ...result.warnings.map((text) => ({ kind: 'warning', text })),
       ]);
     }

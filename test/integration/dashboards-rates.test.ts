@@ -1,8 +1,8 @@
 // Latency by rate in the dashboards: synthetic searches and sweeps in a real influxd.
 import { tmpdir } from 'node:os';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { additions } from '../../lib/cli/main.ts';
 import type { Result } from '../../lib/result/result.ts';
-import type { RunContext } from '../../lib/runner/plan.ts';
 import { DatabaseSink } from '../../lib/features/influxdb/sink.ts';
 import { DashboardDatabase } from '../dashboard-database.ts';
 import { expectedRows, type Cell } from '../dashboard-figures.ts';
@@ -99,7 +99,9 @@ it('of a search is a separate line in History', async () => {
 
 async function ranLike({ plan, written }: Awaited<ReturnType<typeof searchRun>>): Promise<Result> {
   const sink = new DatabaseSink(database.store);
-  const run = { plan, folder: tmpdir() } as RunContext;
+  const { signal } = new AbortController();
+  const { contributionsTo } = additions;
+  const run = { plan, folder: tmpdir(), sink, signal, contributionsTo };
   for (const { result, newest, ended } of written) {
     const kept = newest === undefined ? [] : [newest];
     expect(await sink.after(run, result, kept, ended)).toBeNull();

@@ -23,7 +23,7 @@ const scenarioNames = () =>
 
 test('the package contains all files that it refers to, and no tests or local files', () => {
   // The tests that install the package cover the script that npm runs before packing.
-  const isMade = existsSync(join(projectRoot, 'dist/types/lib/index.d.ts'));
+  const isMade = existsSync(join(projectRoot, 'dist/types/index.d.ts'));
   const flags = ['--dry-run', '--json', '--silent', '--offline'];
   const args = ['pack', ...flags, ...(isMade ? ['--ignore-scripts'] : [])];
   const [{ files: packedFiles }] = JSON.parse(
@@ -94,7 +94,7 @@ describe('user configs and pages', () => {
     writeFileSync(
       whole,
       `
-      import { defineScenario, nginx, wrk } from ${JSON.stringify(join(projectRoot, 'lib/index.ts'))};
+      import { defineScenario, nginx, wrk } from ${JSON.stringify(join(projectRoot, 'index.ts'))};
       export default defineScenario({ name: 'own', title: 'own', knob: 'own', load: wrk('-c 2 -d 1'),
         page: { docroot: '${docroot}', path: '/', bodyBytes: 1 }, variants: [{ name: 'one', server: nginx(${config}, { workers: 1 }) }] });`,
     );

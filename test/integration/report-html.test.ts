@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
+import { additions } from '../../lib/cli/main.ts';
 import { htmlReport } from '../../lib/report/html/run-page.ts';
 import type { Result } from '../../lib/result/result.ts';
 import { findChromium, startChromium } from '../browser.ts';
@@ -25,7 +26,7 @@ afterAll(() => browser?.close());
 async function open(of: Result, options: BrowserContextOptions = {}) {
   if (browser === undefined) throw new Error('there is no browser');
   const file = join(newFolder(), 'report.html');
-  writeFileSync(file, await htmlReport(of, []));
+  writeFileSync(file, await htmlReport(of, additions.contributionsTo(of), []));
   const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...options });
   const messages: string[] = [];
   const page = await context.newPage();

@@ -24,7 +24,7 @@ function freshClone(npm?: string) {
   for (const name of ['lib/cli', 'scenarios']) mkdirSync(join(folder, name), { recursive: true });
   for (const file of ['bin', 'package.json', 'package-lock.json', 'tsconfig.json'])
     cpSync(join(projectRoot, file), join(folder, file), { recursive: true });
-  writeFileSync(join(folder, 'lib/index.ts'), '');
+  writeFileSync(join(folder, 'index.ts'), '');
   const writeMain = (text: string) => writeFileSync(join(folder, 'lib/cli/main.ts'), text);
   writeMain(
     'export async function main(argv: string[]): Promise<number> { console.log(JSON.stringify(argv)); return 7; }\n',

@@ -2,6 +2,7 @@
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it, onTestFinished, vi } from 'vitest';
+import { noAdditions } from '../fixtures/additions.ts';
 import { startChild } from '../../lib/process.ts';
 import { ensureTools } from '../../lib/setup/tools.ts';
 import { checkRun, type StoredRound } from '../../lib/features/influxdb/integrity.ts';
@@ -289,7 +290,8 @@ it('a note on points that came late is void once the database holds all', async 
   const note = await sink.afterLoad(plan, { planned, round: 1, samples });
   expect(note).toContain(refusal);
   fate = 'pass';
-  const run = { plan, folder, sink, signal: new AbortController().signal };
+  const { signal } = new AbortController();
+  const run = { plan, folder, sink, signal, ...noAdditions };
   const noted = { ...result([workers, openFileCache]), run: plan.run, warnings: [note as string] };
   const { integrity, warnings } = await sink.settle(run, noted, []);
   expect(integrity).toMatchObject({ lost: 0, points: { lost: 0 } });

@@ -1,5 +1,6 @@
 // A verdict that is taken back after the rounds, in a real influxd.
 import { expect, it } from 'vitest';
+import { noAdditions } from '../fixtures/additions.ts';
 import { DatabaseSink } from '../../lib/features/influxdb/sink.ts';
 import type { RunBase } from '../../lib/runner/plan.ts';
 import { useLocalStore } from '../fixtures/local-store.ts';
@@ -15,7 +16,7 @@ it('the sentence on a verdict goes with the verdict', async () => {
   const before = result([workers, openFileCache]);
   const plan = { ...planOf(scenarioOf(hereAndThere)), run: before.run };
   const signal = new AbortController().signal;
-  const run: RunBase = { plan, folder: newFolder(), sink, signal };
+  const run: RunBase = { plan, folder: newFolder(), sink, signal, ...noAdditions };
   const kinds = async () => {
     const query = `SELECT "text", "kind" FROM bench_sentence WHERE run = '${before.run}'`;
     const [series] = (await store.query(query)) as { values: unknown[][] }[];

@@ -1,4 +1,4 @@
-// Each feature can be taken out: its folder, and its line in lib/features.ts.
+// Each feature can be taken out: its folder, and its lines in lib/cli/main.ts.
 import { beforeAll, expect, test } from 'vitest';
 import { projectRoot } from '../../lib/setup/paths.ts';
 import { featureNames, node, without } from '../fixtures/without-feature.ts';

@@ -4,6 +4,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc, { type Arbitrary } from 'fast-check';
 import { expect, test } from 'vitest';
+import { additions } from '../../lib/cli/main.ts';
 import { UserError } from '../../lib/errors.ts';
 import { flameGraph } from '../../lib/features/why/flame.ts';
 import { htmlReport } from '../../lib/report/html/run-page.ts';
@@ -296,7 +297,10 @@ test('result.json', async () => {
   const changed = change.map(
     ([{ value, index }, other]) => text.slice(0, index) + other + text.slice(index + value.length),
   );
-  await fuzzed({ changed }, (json) => htmlReport(checkResult(json, 'file'), []));
+  await fuzzed({ changed }, (json) => {
+    const read = checkResult(json, 'file');
+    return htmlReport(read, additions.contributionsTo(read), []);
+  });
 });
 
 test('folded stacks', () =>

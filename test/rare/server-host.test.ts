@@ -14,6 +14,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, expect, it, onTestFinished, vi } from 'vitest';
 import { total } from '../../lib/analysis/statistics.ts';
 import { compareCommand } from '../../lib/cli/compare.ts';
+import { additions } from '../../lib/cli/main.ts';
 import { knobsCommand } from '../../lib/features/knobs/command.ts';
 import { scenarioCommand } from '../../lib/cli/scenario.ts';
 import { textOf } from '../../lib/files.ts';
@@ -396,5 +397,5 @@ it.each([
   [knobsCommand, 'a.conf --server-host web1', /leave --server-host out/],
   [scenarioCommand, 'nginx-tuning-under-delay --server-host web1', /networks of its own/],
 ])('refuses conflicting flags %#', async (start, flags, line) => {
-  await expect(start(flags.split(' '))).rejects.toThrow(line);
+  await expect(start(flags.split(' '), additions)).rejects.toThrow(line);
 });

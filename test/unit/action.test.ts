@@ -75,7 +75,7 @@ test('docs/ci.md lists all inputs, outputs and files', () => {
   expect(namesIn('input').sort()).toEqual(Object.keys(action.inputs).sort());
   expect(namesIn('output')).toEqual(Object.keys(action.outputs));
   expect(namesIn('code')).toEqual(['0', '1', '2', '3', '130']);
-  for (const flag of Object.keys(runFlags).filter((flag) => flag.startsWith('export-')))
+  for (const flag of Object.keys(runFlags([])).filter((flag) => flag.startsWith('export-')))
     expect(page).toContain(`- \`--${flag} FILE\`: `);
 });
 

@@ -2,6 +2,7 @@
 import { chmodSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeEach, expect, test, vi } from 'vitest';
+import { noAdditions } from '../fixtures/additions.ts';
 import { runArticle } from '../../lib/cli/article.ts';
 import { localDraft } from '../../lib/cli/run-scenario.ts';
 import { readScenarioOptions } from '../../lib/cli/scenario.ts';
@@ -34,7 +35,7 @@ type Changes = { [Field in keyof Result]?: Result[Field] | undefined };
 
 async function keepRun(out: string, name: string, changes: Changes = {}) {
   const together = article.scenarios?.length as number;
-  const options = { ...readScenarioOptions([]), mostSeconds: 300, together };
+  const options = { ...readScenarioOptions([], noAdditions), mostSeconds: 300, together };
   const draft = localDraft(await findScenario(name), options) as PlanDraft;
   const run = `2026-11-20T08-15-30-${name}`;
   const result = buildResult(
@@ -50,7 +51,7 @@ async function keepRun(out: string, name: string, changes: Changes = {}) {
 }
 
 const resumed = (out: string, ...more: string[]) =>
-  runArticle(article, readScenarioOptions(['001', '--resume', '--out', out, ...more]));
+  runArticle(article, readScenarioOptions(['001', '--resume', '--out', out, ...more], noAdditions));
 
 test('a finished scenario does not run again, and is on the page', async () => {
   const out = newFolder();

@@ -293,7 +293,7 @@ test('the page shows the claims, both machines and the tables', async () => {
     'Note: quick run with short rounds',
   ])
     expect(markdown).toContain(text);
-  const html = await articlePage(run);
+  const html = await articlePage(run, () => []);
   expect(html).toContain('A &lt;b&gt; title (2017)');
   for (const text of ['“its words” (heading)', ' · 6 rounds, ', 'Note: quick run'])
     expect(html).toContain(text);
@@ -345,7 +345,7 @@ test('the page says why a claim is open and what has a part, without noise of su
     /^\| variant \|.* requests\/s \| against workers \| CPU change \| success \|$/m,
   );
   expect(markdown).not.toContain('TLS handshakes');
-  const page = await articlePage(run);
+  const page = await articlePage(run, () => []);
   expect(markdown).toContain('| the article says | state | its figures |');
   expect(markdown).toContain(' inconclusive (about 16 rounds would probably decide) |');
   expect(markdown).toContain('| programs | it does not say | k6 2.2.0, nginx 1.22.1 |');
@@ -394,7 +394,7 @@ test('markup in an article appears as text on the page', async () => {
     results: new Map([['s', { ...measured, title: odd }]]),
     missing: [odd],
   };
-  expect(await articlePage(run)).not.toMatch(/<img|onerror=alert\(1\)>/);
+  expect(await articlePage(run, () => [])).not.toMatch(/<img|onerror=alert\(1\)>/);
   const markdown = articleMarkdown(run);
   expect(markdown).toContain('\\<img src=x');
   expect(markdown).not.toMatch(/(?<!\\)<img|(?<!\\)\|"|\]\(/);

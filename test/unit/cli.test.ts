@@ -1,5 +1,6 @@
 // Usage errors exit with code 2 and one line; options and help.
 import { beforeEach, expect, test, vi } from 'vitest';
+import { noAdditions } from '../fixtures/additions.ts';
 import { readScenarioOptions } from '../../lib/cli/scenario.ts';
 import { main } from '../../lib/cli/main.ts';
 import { expectGroupedHelp } from '../fixtures/help.ts';
@@ -111,7 +112,7 @@ test('--help takes precedence over all other arguments', async () => {
 });
 
 test('options have defaults', () => {
-  expect(readScenarioOptions(['nginx-open-file-cache'])).toMatchObject({
+  expect(readScenarioOptions(['nginx-open-file-cache'], noAdditions)).toMatchObject({
     quick: false,
     exact: false,
     out: '/home/me/results',
@@ -123,7 +124,11 @@ test('the command uses all options', () => {
     '--rounds=8 --duration 1500ms --variants b,a --exact --server-cpus 2-3 --generator-cpus 0,1 ' +
     '--out here --json --max-time 10m --same-within 0.5% --fail-if different ' +
     '--metric p90 --arrivals poisson --host a.org --host [2001:db8::1] --export-csv a.csv --export-markdown /b.md name';
-  const { sink: _, ...options } = readScenarioOptions(line.split(' '));
+  const {
+    sink: _1,
+    contributionsTo: _2,
+    ...options
+  } = readScenarioOptions(line.split(' '), noAdditions);
   expect(options).toEqual({
     name: 'name',
     help: false,
@@ -138,6 +143,9 @@ test('the command uses all options', () => {
     quick: false,
     flags: expect.any(Map),
     examined: 'all',
+    planners: [],
+    observers: [],
+    examiners: [],
     exact: true,
     serverCpus: [2, 3],
     generatorCpus: [0, 1],
@@ -157,5 +165,5 @@ test.each([
   [['--warmup', '1ms'], { warmupSeconds: 0.001 }],
   [['--warmup', '0'], { warmupSeconds: 0 }],
 ])('options: %j is %j', (args, options) => {
-  expect(readScenarioOptions(args)).toMatchObject(options);
+  expect(readScenarioOptions(args, noAdditions)).toMatchObject(options);
 });

@@ -1,6 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, beforeEach, expect, test, vi } from 'vitest';
+import { noAdditions } from '../fixtures/additions.ts';
 import { compareCommand } from '../../lib/cli/compare.ts';
 import { printHelp } from '../../lib/cli/arguments.ts';
 import { sharedFolder } from '../fixtures/new-folder.ts';
@@ -49,7 +50,10 @@ test.each([
   ['a.conf, apache.conf', /apache\.conf.*'apache2 /, 1],
 ])('%s: refused in one line', async (text, message, exitCode = 2) => {
   const args = text.split(', ');
-  const asked = compareCommand(text.startsWith('--') ? ['a.conf', 'b.conf', ...args] : args);
+  const asked = compareCommand(
+    text.startsWith('--') ? ['a.conf', 'b.conf', ...args] : args,
+    noAdditions,
+  );
   await expect(asked).rejects.toMatchObject({ exitCode });
   expect(await refusalOf(asked)).toMatch(message);
 });
@@ -58,8 +62,8 @@ const spyOnLog = () => vi.spyOn(console, 'log').mockImplementation(() => undefin
 
 test('without arguments, prints the help and exits with 2', async () => {
   const print = spyOnLog();
-  expect(await compareCommand([])).toBe(2);
-  expect(await compareCommand(['--help'])).toBe(0);
+  expect(await compareCommand([], noAdditions)).toBe(2);
+  expect(await compareCommand(['--help'], noAdditions)).toBe(0);
   const [first, second] = print.mock.calls.map(String);
   expect(first).toBe(second);
   expect(first).toMatch(/^npm run compare -- SIDE SIDE … \[flags\]\n[^]*--url URL/);

@@ -2,6 +2,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { noAdditions } from '../fixtures/additions.ts';
 import { compareCommand, scenarioOfSides, sameSides } from '../../lib/cli/compare.ts';
 import { addressLines, requirePermission } from '../../lib/cli/run.ts';
 import { askedFlags, readAsked } from '../../lib/cli/asked.ts';
@@ -48,11 +49,11 @@ const addressSide = async (url: string) =>
 
 const port = { value: 'PORT', repeated: true, help: '' } as const;
 const cgroup = { value: 'FOLDER', repeated: true, help: '' } as const;
-const flags = { ...askedFlags, h3: { help: '' }, port, cgroup } as const;
+const flags = { ...askedFlags([]), h3: { help: '' }, port, cgroup } as const;
 const oneCore: Parameters<typeof sidesWithLoads>[2] = { generatorCpus: [0] };
 async function sidesFor(given: readonly Given[], line = '', cores = oneCore) {
   const read = readArguments(line === '' ? [] : line.split(', '), flags);
-  return sidesWithLoads(given, await readAsked(read, given), cores);
+  return sidesWithLoads(given, await readAsked(read, given, []), cores);
 }
 const twoSides = (first: OwnConfig, other: OwnConfig, flags = '', cores = oneCore) =>
   sidesFor([configSide('a', first), configSide('b', other)], flags, cores);
@@ -392,7 +393,7 @@ test('the scenario reports identical sides', async () => {
 test('what cannot be planned is refused before a side is started', async () => {
   const sides = ['a=false --port={port}', 'b=false --port={port}'];
   const flags = ['--fail-if', 'slower>3%', '--rounds', '3', '--out', folder];
-  await expect(compareCommand([...sides, ...flags])).rejects.toThrow(
+  await expect(compareCommand([...sides, ...flags], noAdditions)).rejects.toThrow(
     '--fail-if asks for a verdict, which takes 4 rounds',
   );
 });

@@ -22,7 +22,7 @@ function project() {
     join(folder, 'lib/cli/main.ts'),
     "export { word as said } from '../word.ts';\nexport const place = import.meta.url;\n",
   );
-  writeFileSync(join(folder, 'lib/index.ts'), "export { word } from './word.ts';\n");
+  writeFileSync(join(folder, 'index.ts'), "export { word } from './lib/word.ts';\n");
   return { root: folder, say: (word: string) => writeFileSync(join(folder, 'lib/word.ts'), word) };
 }
 

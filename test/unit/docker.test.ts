@@ -208,6 +208,7 @@ const intoProject = [
   'LICENSE',
   'README.md',
   'bin',
+  'index.ts',
   'lib',
   'scenarios',
   'server-configs',
@@ -236,7 +237,7 @@ it('the image contains all compiled and imported files', async () => {
   const { metafile } = await build({
     entryPoints: [
       'lib/cli/main.ts',
-      'lib/index.ts',
+      'index.ts',
       'bin/bakeoff.mjs',
       ...readdirSync(join(projectRoot, 'scenarios'))
         .filter((file) => file.endsWith('.ts'))

@@ -9,6 +9,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test, vi } from 'vitest';
+import { noAdditions } from '../fixtures/additions.ts';
 import { checkExports, reportRun } from '../../lib/cli/run-output.ts';
 import { readScenarioOptions } from '../../lib/cli/scenario.ts';
 import { main } from '../../lib/cli/main.ts';
@@ -81,9 +82,9 @@ test('an interval that says nothing is in no cell, sentence or bar', async () =>
     cpu_ratio_high: '',
   });
   const texts = [
-    ...terminalReport(wide, [], { width: 200, colour: false }),
-    markdownReport(wide),
-    (await headlineHtml(wide)).toString(),
+    ...terminalReport(wide, [], [], { width: 200, colour: false }),
+    markdownReport(wide, []),
+    (await headlineHtml(wide, [])).toString(),
   ].join('\n');
   expect(texts).not.toMatch(/10,?900|1,?089,?900|0\.0001|99\.99|±89/);
   expect(texts).toContain('[too wide]');
@@ -141,7 +142,7 @@ test('the comment uses the round numbers of the run', () => {
   const both = [workers, openFileCache].map((variant) =>
     renumbered(variant, (round) => round + Number(round > 2)),
   );
-  const rows = markdownReport(result(both)).matchAll(/^\| (\d) \| 1\.3\d{3} \|$/gm);
+  const rows = markdownReport(result(both), []).matchAll(/^\| (\d) \| 1\.3\d{3} \|$/gm);
   expect([...rows].map(([, round]) => round).join(' ')).toBe('1 2 4 5 6 7');
 });
 
@@ -149,7 +150,7 @@ test('the comment shows a log line as plain text', () => {
   const line =
     '[here](http://a.org) ![y](z) [a][b] @somebody &commat;all \\`q` a|b me@a.org [1.28, 1.35]' +
     ' HTTPS://b.org www.c.org, #12 __main__.py ~~gone~~ open_file_cache _x_';
-  expect(markdownReport({ ...whole, footnotes: [line] })).toContain(
+  expect(markdownReport({ ...whole, footnotes: [line] }, [])).toContain(
     '\n- [here]\\(http\u200b://a.org) ![y]\\(z) [a]\\[b] @\u200bsomebody \\&commat;all \\\\\\`q\\` a\\|b me@a.org [1.28, 1.35]' +
       ' HTTPS\u200b://b.org www\u200b.c.org, #\u200b12 \\_\\_main\\_\\_.py \\~\\~gone\\~\\~ open_file_cache \\_x\\_\n',
   );
@@ -161,7 +162,7 @@ const commentOn = (configs: Record<string, string>, footnote: string) => {
     const server = { name: 'nginx', version: '', workers: 1, config: [config], redirections };
     return { ...(whole.variants[0] as VariantResult), name, server };
   });
-  return markdownReport({ ...whole, comparisons: [], variants, footnotes: [footnote] });
+  return markdownReport({ ...whole, comparisons: [], variants, footnotes: [footnote] }, []);
 };
 
 test('the comment distinguishes configs with the same name', () => {
@@ -185,6 +186,7 @@ const allIn = (folder: string): Parameters<typeof reportRun>[1] =>
     ['markdown=/a.md', 'json=/a.json', 'csv=/a.csv'].map(
       (format) => `--export-${format.replace('/', `${folder}/`)}`,
     ),
+    noAdditions,
   );
 
 test('files are written atomically, and a link stays a link', async () => {
@@ -199,7 +201,7 @@ test('files are written atomically, and a link stays a link', async () => {
   expect(readdirSync(folder)).toHaveLength(3);
   await reportRun({ result: whole, folder: asRunFolder(join(folder, 'run')) }, options);
   expect(read('kept/there.csv')).toBe(csvReport(whole));
-  expect([read('a.md'), read('a.json')]).toEqual([markdownReport(whole), resultJson(whole)]);
+  expect([read('a.md'), read('a.json')]).toEqual([markdownReport(whole, []), resultJson(whole)]);
   expect(readdirSync(folder)).toHaveLength(5);
 });
 

@@ -1,6 +1,7 @@
 // Loads that failed, rates that were not reached, and runs that ended early.
 import { beforeEach, expect, test, vi } from 'vitest';
 import type { MeasuredVariant } from '../../lib/analysis/verdict.ts';
+import { inEveryRun } from '../../lib/cli/run-options.ts';
 import { reportRun } from '../../lib/cli/run-output.ts';
 import { UserError } from '../../lib/errors.ts';
 import { cellText } from '../../lib/report/table.ts';
@@ -186,6 +187,8 @@ test('accept queues that overflowed are named where it mattered', () => {
 
 beforeEach(() => void vi.spyOn(console, 'log').mockImplementation(() => undefined));
 const options = {
+  ...inEveryRun([]),
+  contributionsTo: () => [],
   help: false,
   quick: false,
   flags: new Map(),

@@ -26,7 +26,7 @@ const images = await h2Result('nghttpd-img', {
 const plain = ({ text }: Pick<Html, 'text'>) => text.replaceAll(/(?:<[^>]+>|\s)+/g, ' ').trim();
 
 const linesOf = (of: Result, wanted: RegExp) =>
-  figuresOf(of).flatMap(({ title, data }) =>
+  figuresOf(of, []).flatMap(({ title, data }) =>
     data.kind === 'lines' && wanted.test(title) ? [data] : [],
   );
 
@@ -65,17 +65,17 @@ test.each([
     const ci95: [number, number] = [ratio * 0.99, ratio * 1.01];
     const why = 'needs 4 rounds';
     const of = compared(both, { metric, ratio, ci95, verdict, why, cpu: null });
-    const text = plain(headlineHtml(of)).replaceAll('open-file-cache', 'b');
+    const text = plain(headlineHtml(of, [])).replaceAll('open-file-cache', 'b');
     expect(text.slice(0, headline.length + 1)).toBe(`${headline} `);
   },
 );
 
 test("the headline has the verdict's colour, the effect, a bar and the title", () => {
-  expect(headlineHtml(both).text).toContain('<div class="effect faster">');
-  expect(plain(headlineHtml(both))).toMatch(
+  expect(headlineHtml(both, []).text).toContain('<div class="effect faster">');
+  expect(plain(headlineHtml(both, []))).toMatch(
     /faster than workers \+33 % \(95 % .*the article saw \+12 %\. slower, −27 % the same faster, \+36 % nginx remembers open files$/,
   );
-  expect(headlineHtml(compared(both, {}, { state: 'partial', looks: [10] })).text).toMatch(
+  expect(headlineHtml(compared(both, {}, { state: 'partial', looks: [10] }), []).text).toMatch(
     /<div class="effect inconclusive"><div><h1>.*, not final<\/h1>/,
   );
 });
@@ -83,14 +83,14 @@ test("the headline has the verdict's colour, the effect, a bar and the title", (
 test("the headline's bar starts in the middle, with the interval at its end", () => {
   const bar = /<[ib] style="left:([\d.]+)%;width:([\d.]+)%"/g;
   const places = (of: Partial<Comparison>) =>
-    [...headlineHtml(compared(both, of)).text.matchAll(bar)].flatMap(([, left, width]) =>
+    [...headlineHtml(compared(both, of), []).text.matchAll(bar)].flatMap(([, left, width]) =>
       [Number(left), Number(left) + Number(width)].map(Math.round),
     );
   const at = (ratio: number) => Math.round(50 + (50 * Math.log(ratio)) / (1.05 * Math.log(1.3)));
   const shown = [50, at(1.2), at(1.1), at(1.3)];
   const longer: Partial<Comparison> = { ratio: 1.2, ci95: [1.1, 1.3], publishedRatio: 1.1 };
   expect(places(longer)).toEqual(shown);
-  const { text } = headlineHtml(compared(both, longer));
+  const { text } = headlineHtml(compared(both, longer), []);
   expect(Math.round(Number(/<u style="left:([\d.]+)/.exec(text)?.[1]))).toBe(at(1.1));
   const shorter = { metric: 'p99', ratio: 1 / 1.2, ci95: [1 / 1.3, 1 / 1.1] } as const;
   expect(places(shorter as never)).toEqual(shown);
@@ -102,19 +102,19 @@ test("the headline's bar starts in the middle, with the interval at its end", ()
 test('the headline counts several verdicts, with a line for each', () => {
   const other = { ...openFileCache, name: 'other' };
   const several = result([workers, openFileCache, other, { ...refusing, name: 'refusing' }]);
-  expect(plain(headlineHtml(several))).toMatch(
+  expect(plain(headlineHtml(several, []))).toMatch(
     /^Against workers: 2 faster and 1 without a verdict open-file-cache is 33 .* other is .* No verdict on refusing .* No request of/,
   );
   const step = { ...workers, name: 'other', against: 'open-file-cache', setup: 'step' };
-  expect(plain(headlineHtml(result([workers, openFileCache, step])))).toMatch(
+  expect(plain(headlineHtml(result([workers, openFileCache, step]), []))).toMatch(
     /^2 comparisons: 1 faster and 1 slower /,
   );
 });
 
 test('without comparisons the headline is the title; a control is neutral', () => {
-  expect(headlineHtml(result([workers])).text).toMatch(/^<h1>nginx remembers open files<\/h1>/);
+  expect(headlineHtml(result([workers]), []).text).toMatch(/^<h1>nginx remembers open files<\/h1>/);
   const itself = (changes: Partial<Comparison>) =>
-    headlineHtml(compared(both, changes, { control: true })).text;
+    headlineHtml(compared(both, changes, { control: true }), []).text;
   expect(itself({ verdict: 'inconclusive' })).toMatch(
     /<div class="effect same"><div><h1>[^<]* are the same, and not called different</,
   );
@@ -237,12 +237,12 @@ test('the last percentile is the longest of all responses', () => {
   const points = having(measurement)[0]?.marks.map(({ x, y }) => `${x} ${y}`);
   expect(points?.join()).toBe('1 0.1,2 2,4 2,10 5,20 5,50 9');
   expect(having(phase({ requests: 0, latencyMs: noLatency }))).toEqual([]);
-  const titles = figuresOf(images).map(({ title }) => title);
+  const titles = figuresOf(images, []).map(({ title }) => title);
   expect(titles.join()).toMatch(/percentile, phase 1.*percentile, phase 3$/);
 });
 
 test('the page of a run is one file that loads nothing and runs its own script only', async () => {
-  const text = await htmlReport(both, []);
+  const text = await htmlReport(both, [], []);
   const policy = /http-equiv="Content-Security-Policy" content="([^"]+)"/.exec(text)?.[1] ?? '';
   expect(policy).toMatch(/^default-src 'none'; /);
   const [script = '', ...others] = text.match(/(?<=<script>)[\s\S]*?(?=<\/script>)/g) ?? [];
@@ -254,7 +254,7 @@ test('the page of a run is one file that loads nothing and runs its own script o
 
 test('the page of a run has all text of the terminal, without the script too', async () => {
   const of = { ...both, environment: { ...both.environment, cpuQuota: 1 } };
-  const text = (await htmlReport(of, [])).replaceAll(/<script[\s\S]*?<\/script>/g, '');
+  const text = (await htmlReport(of, [], [])).replaceAll(/<script[\s\S]*?<\/script>/g, '');
   expect(text).toContain('<noscript>');
   for (const phrase of ['nginx was the limit', '+33 % [31', 'the time of 1 core'])
     expect(text).toContain(phrase);
@@ -266,7 +266,7 @@ test('the page of a run is valid with a hostile title and no figures', async () 
   const gone = { ...workers, server: null, publishedOnly: 'gone', rounds: [], published: {} };
   const title = '</title><script>alert(1)</script>';
   const odd = result([gone], { title, warnings: ['<b>mind</b>'], state: 'partial', looks: [6] });
-  const text = await htmlReport(odd, []);
+  const text = await htmlReport(odd, [], []);
   expect(text).not.toContain('<script');
   expect(text).toContain('&lt;b&gt;mind&lt;/b&gt;');
   expect(text).toContain('Ended early, before a round was complete: nothing is compared.');

@@ -51,7 +51,7 @@ const small = await h2Result('http1-vs-h2-small-file', {
 });
 
 function table80(of: Result, heading: string) {
-  const lines = terminalReport(of, [], { width: 80, colour: false, verbose: true });
+  const lines = terminalReport(of, [], [], { width: 80, colour: false, verbose: true });
   const rest = lines.slice(lines.findIndex((line) => line.startsWith(heading)));
   return rest.slice(0, rest.indexOf(''));
 }
@@ -59,10 +59,10 @@ function table80(of: Result, heading: string) {
 test.each([curve, rate, images, small])(
   '$scenario fits 80 columns, and has the same tables in Markdown',
   (of) => {
-    const lines80 = terminalReport(of, [], { width: 80, colour: false, verbose: true });
+    const lines80 = terminalReport(of, [], [], { width: 80, colour: false, verbose: true });
     expect(lines80.filter((line) => line.length > 80)).toEqual([]);
-    const text = markdownReport(of);
-    for (const table of tableParts(of).flatMap(({ tables }) => tables)) {
+    const text = markdownReport(of, []);
+    for (const table of tableParts(of, []).flatMap(({ tables }) => tables)) {
       const lines = markdownTable(table);
       expect(text).toContain(lines.join('\n'));
       expect(new Set(lines.map((line) => line.split('|').length)).size).toBe(1);
@@ -72,8 +72,8 @@ test.each([curve, rate, images, small])(
 
 describe('each load in detail', () => {
   test('explains where latencies start', () => {
-    expect(loadPart(curve)[0]?.below.join()).toContain('service time');
-    expect(loadPart(rate)[0]?.below.join()).toContain('from when a request was due.');
+    expect(loadPart(curve, [])[0]?.below.join()).toContain('service time');
+    expect(loadPart(rate, [])[0]?.below.join()).toContain('from when a request was due.');
   });
 
   test('shows the bytes of each load, even if only published', () => {
@@ -94,7 +94,7 @@ describe('a load at a constant rate', () => {
   });
 
   test('shows the histograms of servers side by side', () => {
-    const wide = terminalReport(rate, [], { width: 160, colour: false });
+    const wide = terminalReport(rate, [], [], { width: 160, colour: false });
     const start = wide.indexOf('Answers by latency:') + 1;
     expect(wide[start]).toMatch(
       /^latency +nginx, published +h2o, published +nginx, here +h2o, here$/,
@@ -119,7 +119,7 @@ describe('a load at a constant rate', () => {
       return { ...variant, published: null, rounds };
     };
     const of = result([having(workers, [0, 1, 2, 5]), having(openFileCache, [0, 2, 5, 50])]);
-    const { rows } = tableParts(of)[1]?.tables[0] as Table;
+    const { rows } = tableParts(of, [])[1]?.tables[0] as Table;
     const cells = rows.map((row) =>
       row.map((cell) => cellText(cell).trim().split('  ')[0]).join('|'),
     );
@@ -132,10 +132,10 @@ describe('a load at a constant rate', () => {
 test('header savings have a note if the article sent more requests', () => {
   const line =
     'Header savings here are those of 10,000 requests, the published ones of 100,000: the first requests of a connection save less.';
-  expect(loadPart(curve)[0]?.below.join()).not.toContain('Header savings');
+  expect(loadPart(curve, [])[0]?.below.join()).not.toContain('Header savings');
   const fewer = structuredClone(curve);
   for (const { traffic } of fewer.variants) if (traffic !== null) traffic.requests = 10_000;
-  expect(loadPart(fewer)[0]?.below).toContain(line);
+  expect(loadPart(fewer, [])[0]?.below).toContain(line);
 });
 
 test('header bytes are shown by protocol; for SPDY only published ones', () => {
@@ -143,7 +143,7 @@ test('header bytes are shown by protocol; for SPDY only published ones', () => {
   expect(columnOf(table, 'variant')).toEqual(['nginx-http1', 'nginx-spdy', 'nghttpd-h2']);
   expect(columnOf(table, 'headers kB', 'published')).toEqual(['23,600', '1,511', '426.9']);
   expect(columnOf(table, 'headers kB', 'here')).toEqual(['23,600', '', '1,200']);
-  const [headers] = tableParts(small)[1]?.tables ?? [];
+  const [headers] = tableParts(small, [])[1]?.tables ?? [];
   const first = `of nginx-http1`;
   expect(columnOf(headers as Table, first, 'published')).toEqual(['', '1/15.6', '1/55.3']);
   expect(columnOf(headers as Table, 'B/answer', 'published')).toEqual(['236.00', '15.11', '4.27']);

@@ -20,13 +20,13 @@ test("errors by kind are the load's; those of nginx stand beside the article's k
     })),
   }));
   const of = result([{ ...linked, rounds }]);
-  const errors = tableParts(of).find(({ title }) => title === 'Errors by kind:');
+  const errors = tableParts(of, []).find(({ title }) => title === 'Errors by kind:');
   const log = errors?.tables[1] as Table;
   expect(log.rows).toEqual([
     ['client timed out', 'shown', '12'],
     ['reset', '', '4'],
   ]);
-  expect(tableParts(held).map(({ title }) => title)).not.toContain('Errors by kind:');
+  expect(tableParts(held, []).map(({ title }) => title)).not.toContain('Errors by kind:');
 });
 
 test('errors in the article are next to measured ones, if there were any', () => {
@@ -40,16 +40,16 @@ test('an inaccurate link is marked in the cell and the sentence', () => {
   const cell = columnOf(variantTable(of), 'against untuned')?.[1];
   expect(cell).toMatch(/ same within 1 %, delay not held$/);
   for (const result of [of, notHeld])
-    expect(verdictLines(result)[0]).toContain(' to +20 %), delay not held; ');
+    expect(verdictLines(result, [])[0]).toContain(' to +20 %), delay not held; ');
 });
 
 test('an inaccurate link takes the colour from a verdict', () => {
   expect(variantTable(notHeld).rows[1]).toContainEqual(
     expect.objectContaining({ part: 'faster, delay not held', verdict: 'inconclusive' }),
   );
-  expect(headlineHtml(notHeld).text).toMatch(/"effect inconclusive">.*, delay not held<\/h1>/);
-  expect(verdictLines({ ...notHeld, control: true })[0]).toContain('), delay not held. ');
-  expect(verdictLines(held)[0]).not.toContain('held');
+  expect(headlineHtml(notHeld, []).text).toMatch(/"effect inconclusive">.*, delay not held<\/h1>/);
+  expect(verdictLines({ ...notHeld, control: true }, [])[0]).toContain('), delay not held. ');
+  expect(verdictLines(held, [])[0]).not.toContain('held');
 });
 
 test('kernel settings are listed by side and variants, with problems', () => {

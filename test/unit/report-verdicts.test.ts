@@ -28,7 +28,7 @@ const both = askedBy(
   result([workers, openFileCache]),
 );
 const sentence = (changes: Partial<Comparison>, more: Partial<Result> = {}) =>
-  verdictLines(compared(both, changes, more))[0] ?? '';
+  verdictLines(compared(both, changes, more), [])[0] ?? '';
 const inconclusive = {
   ratio: 1.01,
   ci95: [0.98, 1.04],
@@ -64,7 +64,7 @@ test('the sentence names the variants if more than the knob differs', () => {
   const ours = { ...openFileCache, name: 'ours' };
   const h2o = { ...nginxWith('base'), name: 'h2o', version: '2.2.5' };
   const sentenceOn = (...variants: MeasuredVariant[]) =>
-    verdictLines({ ...result([workers, ...variants]), knob: 'open_file_cache' }).join();
+    verdictLines({ ...result([workers, ...variants]), knob: 'open_file_cache' }, []).join();
   expect(sentenceOn(openFileCache, ours)).toMatch(
     /^open-file-cache is faster than workers here.*,ours is faster than workers here/,
   );
@@ -82,8 +82,8 @@ test('the sentence says how to get a verdict, and that of CPU per request', () =
     /^open_file_cache is faster at its limit, by CPU per request: open-file-cache uses 74 % of the CPU \(95 % interval 73 % to 75 %\)\. Requests\/s alone do not decide it: \+1 % .* about 24 rounds .*; the article saw \+12 %\.$/,
   );
   const ended = compared(both, { ...inconclusive, ...cpu(1.03, 'slower') }, { state: 'partial' });
-  expect(verdictLines(ended)[0]).toContain('No verdict is final');
-  expect(verdictLines(ended)[1]).toMatch(
+  expect(verdictLines(ended, [])[0]).toContain('No verdict is final');
+  expect(verdictLines(ended, [])[1]).toMatch(
     /^open_file_cache is slower at its limit, .* 103 % of the CPU \(.*\), not final\. Requests\/s alone /,
   );
   expect(sentence({ ...inconclusive, ...cpu(1.001, 'same') })).toMatch(
@@ -103,7 +103,7 @@ test('the sentence gives p50 beside a p99 without verdict', () => {
   const none = { metric: 'p99', ratio: 0, ci95: [0, 0], verdict: 'none', why } as const;
   const changes = { latency: { p50, p90: null, p99: null }, publishedRatio: null };
   const partial = compared(both, { ...none, ...changes } as never, { state: 'partial' });
-  expect(verdictLines(partial)[1]).toMatch(
+  expect(verdictLines(partial, [])[1]).toMatch(
     /responses; p50 \+50 % \(95 % interval \+40 % to \+60 %\), slower, not final\.$/,
   );
   expect(verdictCell(partial.comparisons[0] as Comparison, partial).text).toBe(
@@ -123,13 +123,13 @@ test('comparisons with the same reason share a sentence, and so do notes', () =>
       ...(index && last),
     })),
   });
-  expect(verdictLines(of({}))).toEqual([
+  expect(verdictLines(of({}), [])).toEqual([
     `No verdict on open-file-cache against workers (measured +33 %) and third against workers (measured +33 %): ${why}.`,
   ]);
-  expect(verdictLines(of({ why: 'b was stopped' }))).toHaveLength(2);
+  expect(verdictLines(of({ why: 'b was stopped' }), [])).toHaveLength(2);
 });
 
-const below = (of: Result) => tableParts(of)[0]?.below ?? [];
+const below = (of: Result) => tableParts(of, [])[0]?.below ?? [];
 
 test('below the table are the rounds of undecided rows and outliers', () => {
   expect(below(compared(both, { outliers: [] }))).toEqual([]);
@@ -214,20 +214,20 @@ test.each<[string, number[], string[]]>([
 ])('the verdict says that bytes are free on loopback: %s', (_, gbits, [begin, end]) => {
   const of = sending(...gbits);
   const lines = begin ? [`${begin}: free on loopback; on 1 Gbit/s ${end} requests/s.`] : [];
-  expect(verdictLines(of).filter((line) => /bytes/.test(line))).toEqual(lines);
+  expect(verdictLines(of, []).filter((line) => /bytes/.test(line))).toEqual(lines);
   // Once: the line on links is for the others.
   const links = findingLines(of).filter((line) => /A link of 1 Gbit/.test(line));
   for (const line of lines) expect(links.join()).not.toContain(line.split(' ')[0]);
   const generatorHosts = [{ name: 'web1' }] as never;
   const apart = { ...of, environment: { ...of.environment, generatorHosts } };
-  expect(verdictLines(apart).filter((line) => /bytes/.test(line))).toEqual([]);
+  expect(verdictLines(apart, []).filter((line) => /bytes/.test(line))).toEqual([]);
 });
 
 test('bytes are not compared with those of refused requests', () => {
   const of = sending(0.5, 4.1);
   const [first, second] = of.variants;
   const variants = [{ ...first, successRatio: 0.5 }, second] as Result['variants'];
-  expect(verdictLines({ ...of, variants }).filter((line) => /bytes/.test(line))).toEqual([]);
+  expect(verdictLines({ ...of, variants }, []).filter((line) => /bytes/.test(line))).toEqual([]);
 });
 
 test('a verdict applies to this machine since its last boot', () => {
@@ -254,16 +254,16 @@ test.each([
   ],
   [{ rps: [1000] }, /^No verdict on again against a: needs 4 rounds \(measured /],
 ])('a config against itself is never called faster (%#)', async (again, text) => {
-  expect(verdictLines(await aa(again))[0]).toMatch(text);
+  expect(verdictLines(await aa(again), [])[0]).toMatch(text);
 });
 
 test('a config against itself states the noise floor of its metric', async () => {
   const quiet = await aa(about(100_500, uneven));
   const floor = (100 * ((quiet.noiseFloor?.ratio ?? 0) - 1)).toFixed(1);
-  expect(verdictLines(quiet).join()).toContain(
+  expect(verdictLines(quiet, []).join()).toContain(
     `Noise floor: 10 rounds on this machine detect a difference of ±${floor} % about half`,
   );
-  expect(verdictLines(compared(quiet, { metric: 'p99' })).join()).toContain(
+  expect(verdictLines(compared(quiet, { metric: 'p99' }), []).join()).toContain(
     ` a difference in p99 of ±${floor} %`,
   );
 });
@@ -289,7 +289,7 @@ test('a ladder shows the steps; undecided ones share a sentence', () => {
     'inconclusive',
     'faster',
   ]);
-  expect(verdictLines(ladder).map((line) => line.split(/ here| \(/)[0])).toEqual([
+  expect(verdictLines(ladder, []).map((line) => line.split(/ here| \(/)[0])).toEqual([
     'Not decided: nginx-accept-mutex-delay against nginx-open-file-cache',
     'nginx-initial is slower than h2o-initial',
     'nginx-tcp-nopush is faster than h2o-tuned',
@@ -324,7 +324,7 @@ describe('requests/s by streams', async () => {
       /: 2\.45 times with 50 streams per connection, \+18 % with 2 streams\.$/,
     ],
   ])('give one sentence on streams with a verdict (%#)', async (changes, text) => {
-    const line = verdictLines(await sweepOf(changes)).find((candidate) =>
+    const line = verdictLines(await sweepOf(changes), []).find((candidate) =>
       candidate.includes('over HTTP/2'),
     );
     expect(line).toMatch(text);
@@ -338,7 +338,7 @@ describe('requests/s by streams', async () => {
       { ...ends, 'streams-2': about(72_000) },
       { ...figures, 'nginx-http1': failing(1) },
     ])
-      expect(verdictLines(await h2Result('h2-stream-sweep', none)).join()).not.toContain(
+      expect(verdictLines(await h2Result('h2-stream-sweep', none), []).join()).not.toContain(
         'over HTTP/2',
       );
   });

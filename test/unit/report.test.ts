@@ -48,7 +48,7 @@ test('a cell that is too wide breaks between its clauses', () => {
 });
 
 const detailOf = (of: Result, title: string) =>
-  loadPart(of)[0]?.tables.find(({ columns }) => columns[0]?.title === title);
+  loadPart(of, [])[0]?.tables.find(({ columns }) => columns[0]?.title === title);
 
 test('a single connection has a connect time without a distribution', () => {
   const single = result([{ ...workers, load: { ...workers.load, connections: 1 } }, openFileCache]);
@@ -64,7 +64,7 @@ test('a single connection has a connect time without a distribution', () => {
 test('a note explains a change that medians would not make', () => {
   const line = /^Requests\/s are medians .*: open-file-cache \(\+33 %\)\.$/;
   const linesOf = (ratio: number) =>
-    articleParts(compared(both, { ratio }))
+    articleParts(compared(both, { ratio }), [])
       .flatMap(({ below }) => below)
       .filter((text) => line.test(text));
   expect(linesOf(1.32)).toEqual([]);
@@ -119,16 +119,18 @@ test('the table wraps long text, with and without colour', () => {
 
 test('the terminal shows table and sentences; --verbose loads and footnotes', () => {
   const noted = { ...both, warnings: ['quick run'], footnotes: ['A footnote.'] };
-  const lines = terminalReport(noted, ['The end.'], plain);
+  const lines = terminalReport(noted, [], ['The end.'], plain);
   expect(lines.slice(5).map((line) => line.split(' ')[0])).toEqual(
     'open-file-cache Note: nginx Verdicts The'.split(' '),
   );
-  const verbose = terminalReport(noted, ['The end.'], { ...plain, verbose: true });
+  const verbose = terminalReport(noted, [], ['The end.'], { ...plain, verbose: true });
   expect(verbose[0]).toBe('Each load in detail:');
   expect(verbose).toEqual(expect.arrayContaining([...lines, 'A footnote.']));
   // For user configs, the differences are part of the finding.
   const unpublished = noted.variants.map((variant) => ({ ...variant, published: null }));
-  expect(terminalReport({ ...noted, variants: unpublished }, [], plain)).toContain('A footnote.');
+  expect(terminalReport({ ...noted, variants: unpublished }, [], [], plain)).toContain(
+    'A footnote.',
+  );
 });
 
 test('equal notes and redirections appear once, with all names', () => {

@@ -78,18 +78,20 @@ test('a round without a figure leaves out the ratio', () => {
 test('--metric decides by one of them, in its own words', () => {
   const small = run([about(13.8), about(300)], { metric: 'memory' });
   expect(small.comparisons[0]).toMatchObject({ metric: 'memory', verdict: 'faster' });
-  expect(verdictLines(small)[0]).toMatch(
+  expect(verdictLines(small, [])[0]).toMatch(
     /^open-file-cache is smaller than workers here: memory −31 % \(95 % interval −3\d % to −3\d %\)\.$/,
   );
   expect(measuredComparisons(small).map((comparison) => headline(comparison, small))).toEqual([
     'open-file-cache is smaller than workers: memory −31 %',
   ]);
   const slow = run([about(13.8), about(300)], { metric: 'startup' });
-  expect(verdictLines(slow)[0]).toMatch(
+  expect(verdictLines(slow, [])[0]).toMatch(
     /^open-file-cache is slower to start than workers here: start-up \+50 %/,
   );
   const same = run([about(20), about(200)], { metric: 'startup' });
-  expect(verdictLines(same)[0]).toMatch(/^open-file-cache is as quick to start as workers here/);
+  expect(verdictLines(same, [])[0]).toMatch(
+    /^open-file-cache is as quick to start as workers here/,
+  );
 });
 
 test('columns are those that were asked for', () => {

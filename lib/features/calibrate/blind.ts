@@ -3,6 +3,7 @@ import { access, constants, writeFile } from 'node:fs/promises';
 import os from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import type { Additions } from '../../cli/feature.ts';
 import { helper } from '../../../bin/trust.mjs';
 import { UserError } from '../../errors.ts';
 import { textOf } from '../../files.ts';
@@ -31,6 +32,7 @@ import {
 import { closedLoad, commandOf, knownPage, loadAtRate, serverSources } from './servers.ts';
 
 interface BlindOptions {
+  additions: Additions;
   count: number;
   seed: number;
   isDisturbed: boolean;
@@ -50,7 +52,7 @@ interface BlindFile extends Kept<PairRun> {
  * @throws UserError for a seed that was used before; Interrupted: what was done is kept
  */
 export async function blindTest(options: BlindOptions): Promise<0 | 3> {
-  const { count, seed, isDisturbed, isResumed, folder } = options;
+  const { additions, count, seed, isDisturbed, isResumed, folder } = options;
   const pairs = drawPairs(count, seed, isDisturbed);
   const path = join(folder, `${isDisturbed ? 'disturbed' : 'blind'}-${seed}.json`);
   // The same flags have another truth at another server.
@@ -67,7 +69,7 @@ export async function blindTest(options: BlindOptions): Promise<0 | 3> {
     const pairRun = await runOfPair(lab, pair);
     return { run: pairRun, line: lineOf(pairRun) };
   };
-  await runMissing(path, file, possible, make, isDisturbed);
+  await runMissing(path, file, possible, additions, make, isDisturbed);
   return opened(pairs, file.runs);
 }
 

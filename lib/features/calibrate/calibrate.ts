@@ -1,5 +1,6 @@
 // The command calibrate: measures servers whose figures are known by arithmetic, with bakeoff and with other generators.
 import { join, relative } from 'node:path';
+import type { Additions } from '../../cli/feature.ts';
 import { inOneLine, UserError } from '../../errors.ts';
 import { duration, enumeration, whole } from '../../format.ts';
 import { oneRunAtATime } from '../../machine/locks.ts';
@@ -18,6 +19,7 @@ import type { KnownServer } from './servers.ts';
 import { allNames } from '../../present.ts';
 
 export interface CalibrateOptions {
+  additions: Additions;
   isQuick: boolean;
   /** Only servers whose names begin so. */
   only: string | undefined;
@@ -43,7 +45,7 @@ export async function figuresTable(options: CalibrateOptions): Promise<0 | 3> {
   const release = await oneRunAtATime();
   try {
     return await underSignals('ending the calibration', (signal) =>
-      inLab(cores, signal, (lab) => calibrateIn(lab, servers, options)),
+      inLab(cores, signal, options.additions, (lab) => calibrateIn(lab, servers, options)),
     );
   } finally {
     release();

@@ -1,5 +1,6 @@
 // Arguments of calibrate that do not go together.
 import { expect, test } from 'vitest';
+import { additions } from '../../cli/main.ts';
 import { calibrateCommand } from './command.ts';
 
 test.each([
@@ -26,5 +27,5 @@ test.each([
   ['--peers wrk,', /^--peers: name generators, with commas between$/],
 ])('calibrate %s is refused', async (line, message) => {
   const refused = { message: expect.stringMatching(message), exitCode: 2 };
-  await expect(calibrateCommand(line.split(' '))).rejects.toMatchObject(refused);
+  await expect(calibrateCommand(line.split(' '), additions)).rejects.toMatchObject(refused);
 });

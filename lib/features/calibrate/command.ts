@@ -6,6 +6,7 @@ import { costTable } from './cost.ts';
 import { effectNames, effectTest } from './effect.ts';
 import { requirePeerNames } from './installed-peers.ts';
 import { usageError, UserError } from '../../errors.ts';
+import type { Additions } from '../../cli/feature.ts';
 import { fromCallersFolder, typed } from '../../setup/paths.ts';
 import {
   noInstall,
@@ -51,7 +52,10 @@ const flags = {
 } as const satisfies Record<string, Flag>;
 
 /** Exit code 3: bakeoff is beyond its bounds. @throws UserError */
-export async function calibrateCommand(args: readonly string[]): Promise<number> {
+export async function calibrateCommand(
+  args: readonly string[],
+  additions: Additions,
+): Promise<number> {
   const { positionals, flags: given } = readArguments(args, flags);
   if (given.has('help')) {
     printHelp(
@@ -92,6 +96,7 @@ export async function calibrateCommand(args: readonly string[]): Promise<number>
       throw new UserError('--peers none: --effect needs another generator: name one', 2);
     requirePeerNames([...asked]);
     return effectTest({
+      additions,
       effect: oneOfNames(effectNames)('--effect', given.get('effect') ?? ''),
       peers: [...asked],
       pairs: wholeNumber(mostPairs)('--pairs', given.get('pairs') ?? '40'),
@@ -102,6 +107,7 @@ export async function calibrateCommand(args: readonly string[]): Promise<number>
   }
   if (!isTable)
     return blindTest({
+      additions,
       count: wholeNumber(mostPairs)(`--${mode}`, given.get(mode) ?? ''),
       seed,
       isDisturbed: mode === 'disturb',
@@ -110,6 +116,7 @@ export async function calibrateCommand(args: readonly string[]): Promise<number>
     });
   const makeTable = mode === 'cost' ? costTable : figuresTable;
   return makeTable({
+    additions,
     isQuick: given.has('quick'),
     only: given.get('only'),
     peers,

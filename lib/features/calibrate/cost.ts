@@ -78,7 +78,7 @@ export interface CostRow {
  * printed and written
  */
 export async function costTable(options: CalibrateOptions): Promise<0> {
-  const { isQuick, only, peers, folder, command } = options;
+  const { additions, isQuick, only, peers, folder, command } = options;
   const chosen = loads.filter(({ name }) => name.startsWith(only ?? ''));
   if (chosen.length === 0)
     throw new UserError(
@@ -106,7 +106,7 @@ export async function costTable(options: CalibrateOptions): Promise<0> {
     }
   };
   try {
-    await underSignals('ending the table', (signal) => inLab(cores, signal, measureAll));
+    await underSignals('ending the table', (signal) => inLab(cores, signal, additions, measureAll));
     return 0;
   } finally {
     release();

@@ -2,6 +2,7 @@
 // compared.
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { Additions } from '../../cli/feature.ts';
 import { geometricMean, ratioInterval, type RatioInterval } from '../../analysis/statistics.ts';
 import { inOneLine, UserError } from '../../errors.ts';
 import { counts, effect, short } from '../../format.ts';
@@ -63,6 +64,7 @@ const onOwnCore = loadgenWith('bakeoff, own core', { spin: true });
 const ours = [loadgenWith('bakeoff'), onOwnCore] as const;
 
 interface EffectOptions {
+  additions: Additions;
   effect: EffectName;
   /** Names of other generators. */
   peers: readonly string[];
@@ -98,7 +100,7 @@ interface EffectFile extends Kept<EffectRun> {
  * @throws UserError, with exit code 2 for a generator that cannot make the load or is not installed; Interrupted: what was done is kept
  */
 export async function effectTest(options: EffectOptions): Promise<0> {
-  const { effect: name, peers: asked, pairs, seed, isResumed, folder } = options;
+  const { additions, effect: name, peers: asked, pairs, seed, isResumed, folder } = options;
   const connections = load.connections;
   const peerNames = [...asked].sort();
   const seal = sealOf([name, configsOf(name), peerNames, connections, legSeconds]);
@@ -107,7 +109,7 @@ export async function effectTest(options: EffectOptions): Promise<0> {
   const file = readKept<EffectFile>(path, fresh, isResumed);
   const items = Array.from({ length: pairs }, (_, index) => ({ number: index + 1 }));
   let generators: readonly Peer[] | undefined;
-  await runMissing(path, file, items, async (lab, { number }) => {
+  await runMissing(path, file, items, additions, async (lab, { number }) => {
     generators ??= await generatorsIn(lab, asked, file);
     const run = await pairRun(lab, generators, name, number, seed);
     return { run, line: lineOf(run) };

@@ -2,6 +2,7 @@
 import { lstatSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { whoMayChange } from '../../../bin/trust.mjs';
+import type { Additions } from '../../cli/feature.ts';
 import { prefixed, usageError, UserError } from '../../errors.ts';
 import { makeFolder, readBytes } from '../../files.ts';
 import { oneRunAtATime } from '../../machine/locks.ts';
@@ -79,6 +80,7 @@ export async function runMissing<Item extends { number: number }, Run extends { 
   path: string,
   file: Kept<Run>,
   items: readonly Item[],
+  additions: Additions,
   make: (lab: Lab, item: Item) => Promise<{ run: Run; line: string }>,
   stores = false,
 ): Promise<void> {
@@ -97,7 +99,7 @@ export async function runMissing<Item extends { number: number }, Run extends { 
       }
     };
     await underSignals('ending the test after this pair; --resume goes on with it', (signal) =>
-      inLab(cores, signal, makeAll, stores),
+      inLab(cores, signal, additions, makeAll, stores),
     );
   } finally {
     release();

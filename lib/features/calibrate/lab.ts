@@ -2,20 +2,22 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import os from 'node:os';
 import { join } from 'node:path';
-import { sinkOf } from '../../cli/run-options.ts';
-import { examine } from '../../cli/run.ts';
+import type { Additions } from '../../cli/feature.ts';
+import { sinkOf, inEveryRun } from '../../cli/run-options.ts';
 import { UserError } from '../../errors.ts';
 import { divideCores, readEnvironment, type Cores } from '../../machine/cores.ts';
 import { readProcessors } from '../../machine/processors.ts';
 import { pin } from '../../process.ts';
 import type { Environment } from '../../result/environment.ts';
 import type { Phase, Result } from '../../result/result.ts';
+import { examine } from '../../runner/examine.ts';
 import { makePlan, type PlanOptions } from '../../runner/make-plan.ts';
 import { localMachines } from '../../runner/machines.ts';
-import type { Plan, RunContext, Sink } from '../../runner/plan.ts';
+import type { Plan, Sink } from '../../runner/plan.ts';
 import { runGroup } from '../../runner/round.ts';
 import { settleSink } from '../../runner/build-result.ts';
 import { runRounds, type RunEvents } from '../../runner/run.ts';
+import type { LoadContext } from '../../runner/under-load.ts';
 import type { Scenario } from '../../scenario/model.ts';
 import { compileScript } from '../../runner/k6.ts';
 import { thisMachine } from '../../setup/machine.ts';
@@ -25,6 +27,7 @@ import { toolVersions } from './installed-peers.ts';
 
 /** What all measurements share. */
 export interface Lab {
+  additions: Additions;
   /** One core on each side. */
   cores: Cores;
   binaries: Partial<Record<ToolName, string>>;
@@ -62,11 +65,12 @@ export function calibrationCores(): Cores {
 export async function inLab<T>(
   cores: Cores,
   signal: AbortSignal,
+  additions: Additions,
   work: (lab: Lab) => Promise<T>,
   stores = false,
 ): Promise<T> {
   const machine = thisMachine();
-  const planned = stores ? sinkOf(new Map()) : undefined;
+  const planned = stores ? sinkOf(additions.runParts, new Map()) : undefined;
   if (stores && planned === undefined)
     throw new UserError('--disturb needs InfluxDB, which this bakeoff does not have');
   const tools: readonly ToolName[] = ['k6', 'nginx', ...(planned?.tools ?? [])];
@@ -93,6 +97,7 @@ export async function inLab<T>(
     return await work({
       cores,
       binaries,
+      additions,
       environment: readEnvironment(processors, cores, versions),
       signal,
       scratch,
@@ -141,13 +146,15 @@ const looking = {
 } as const;
 
 async function inContext<T>(
-  { scratch, script, signal, cores, binaries, sink }: Lab,
+  { scratch, script, signal, cores, binaries, additions, sink }: Lab,
   scenario: Scenario,
   options: Partial<PlanOptions>,
-  work: (context: RunContext) => Promise<T>,
+  work: (context: LoadContext) => Promise<T>,
 ): Promise<T> {
+  const { planners, observers } = inEveryRun(additions.runParts);
+  const usual = { quick: false, exact: false, planners };
   const plan: Plan = {
-    ...makePlan(scenario, scenario.variants, cores, { quick: false, exact: false, ...options }),
+    ...makePlan(scenario, scenario.variants, cores, { ...usual, ...options }),
     run: scenario.name,
   };
   const folder = await mkdtemp(join(scratch, `${scenario.name}-`));
@@ -158,6 +165,8 @@ async function inContext<T>(
       script,
       sink,
       signal,
+      observers,
+      contributionsTo: additions.contributionsTo,
       machines: localMachines,
       tools: { k6: binaries.k6 as string, servers: binaries },
     });
@@ -183,7 +192,8 @@ export function wholeRun(
       silent,
       new Date(),
     );
-    if (outcome.ended === undefined) await examine(context, outcome, looking);
+    const { examiners } = inEveryRun(lab.additions.runParts);
+    if (outcome.ended === undefined) await examine(context, outcome, { ...looking, examiners });
     if (outcome.ended !== undefined) throw outcome.ended;
     return settleSink(context, outcome);
   });

@@ -1,23 +1,25 @@
 // --server-host: servers on another host, over ssh (docs/machines.md).
 import { ofForm, type Arguments } from '../../cli/arguments.ts';
-import type { Feature } from '../../feature.ts';
+import type { Feature } from '../../cli/feature.ts';
 import type { PlannedMachines } from '../../runner/machines.ts';
 
 export const hosts: Feature = {
-  flags: {
-    'server-host': {
-      group: 'machine',
-      value: 'USER@HOST',
-      help: 'start the servers there, over ssh (this machine)',
+  run: {
+    flags: {
+      'server-host': {
+        group: 'machine',
+        value: 'USER@HOST',
+        help: 'start the servers there, over ssh (this machine)',
+      },
+      install: {
+        group: 'machine',
+        rare: true,
+        needs: ['server-host'],
+        help: 'install missing servers on the server host',
+      },
     },
-    install: {
-      group: 'machine',
-      rare: true,
-      needs: ['server-host'],
-      help: 'install missing servers on the server host',
-    },
+    machines: plannedHost,
   },
-  machines: plannedHost,
 };
 
 /** Returns the host that the flags name; undefined without any. Throws UserError (exit code 2). */

@@ -1,5 +1,6 @@
 // A run with its servers on another host: what the flags name, and the cores.
 import { expect, onTestFinished, test, vi } from 'vitest';
+import { additions } from '../../cli/main.ts';
 import { readArguments } from '../../cli/arguments.ts';
 import { readRunOptions, runFlags } from '../../cli/run-options.ts';
 import { readEnvironment, sharesCores } from '../../machine/cores.ts';
@@ -53,7 +54,7 @@ test('the servers of a run start on the host, and this machine needs none', asyn
 });
 
 const machinesOf = (line: string) =>
-  readRunOptions(readArguments(line.split(' '), runFlags)).machines;
+  readRunOptions(readArguments(line.split(' '), runFlags(additions.runParts)), additions).machines;
 
 test.each([
   ['--install', /^--install is for --server-host: give one/],

@@ -1,4 +1,4 @@
-import type { Feature } from '../../feature.ts';
+import type { Feature } from '../../cli/feature.ts';
 import { influxdbFlags, plannedDatabase } from './flags.ts';
 import { storedIn } from './stored.ts';
 
@@ -10,10 +10,9 @@ export const influxdb: Feature = {
       run: async (args) => (await import('./grafana/command.ts')).grafanaCommand(args),
     },
   },
-  flags: influxdbFlags,
-  sink: plannedDatabase,
-  stored: storedIn,
-  history: {
+  run: { flags: influxdbFlags, sink: plannedDatabase },
+  report: (result) => ({ stored: storedIn(result) }),
+  keeps: {
     help: 'delete the InfluxDB and Grafana data too: the figures of all runs, your own dashboards and users',
     folders: [
       { folder: 'grafana', what: "Grafana's data", lock: 'lock' },

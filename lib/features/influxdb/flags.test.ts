@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { parse } from 'yaml';
+import { additions } from '../../cli/main.ts';
 import { readScenarioOptions } from '../../cli/scenario.ts';
 import { UserError } from '../../errors.ts';
 import { projectRoot } from '../../setup/paths.ts';
@@ -34,7 +35,7 @@ test('scenarios in compose.yaml use the InfluxDB of compose.yaml', () => {
   const { services } = parse(compose) as { services: Record<string, Service> };
   const [command, subcommand, ...flags] = services['bakeoff']?.entrypoint ?? [];
   expect([command, subcommand]).toEqual(['bakeoff', 'scenario']);
-  const options = readScenarioOptions([...flags, 'nginx-open-file-cache', '--quick']);
+  const options = readScenarioOptions([...flags, 'nginx-open-file-cache', '--quick'], additions);
   expect(options).toMatchObject({ name: 'nginx-open-file-cache', quick: true });
   expect(options.flags.get('influx')).toBe('http://influxdb:8086');
   expect(services['grafana']?.environment?.['INFLUX_URL']).toBe('http://influxdb:8086');

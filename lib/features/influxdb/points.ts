@@ -4,7 +4,7 @@ import { comparisonOf, hasRatio, comparable } from '../../analysis/comparisons.t
 import type { Curve } from '../../analysis/curves.ts';
 import { pagesOf } from '../../analysis/pages.ts';
 import { phasePairs, phasesIn, type PhasePair } from '../../analysis/phases.ts';
-import type { FoundRates } from '../../feature.ts';
+import type { FoundRates } from '../../report/found.ts';
 import { bucketLabel } from '../../format.ts';
 import { metricWords } from '../../report/metric-words.ts';
 import type { BucketShare, Phase, Result } from '../../result/result.ts';

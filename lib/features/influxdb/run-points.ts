@@ -6,7 +6,8 @@ import { sharesOf, usableCores } from '../../analysis/limit.ts';
 import { metrics } from '../../analysis/metrics.ts';
 import { networkResult } from '../../analysis/phases.ts';
 import { curvesOf, foundIn } from '../../report/found.ts';
-import { featureLines, verdictSentences } from '../../report/sentences.ts';
+import type { Contribution } from '../../report/contribution.ts';
+import { addedLines, verdictSentences } from '../../report/sentences.ts';
 import {
   claimPoints,
   roundPoint,
@@ -58,7 +59,7 @@ function tagsOf({ run, scenario }: Plan, { variant }: PlannedVariant, round: num
  * replace earlier points.
  */
 export function resultPoints(
-  { folder, plan }: RunBase,
+  { folder, plan, contributionsTo }: RunBase,
   result: Result,
   kept: readonly KeptRound[],
   ended: boolean,
@@ -71,11 +72,12 @@ export function resultPoints(
   const places = placesOf(page, result.environment, article);
   // A load in steps that was interrupted in its first round has a curve.
   const curves = curvesOf(result);
+  const verdicts = () => verdictSentences(result, contributionsTo(result));
   const hasTable = kept.length > 0 || curves.length > 0;
   return [
     ...kept.slice(-1).flatMap((round) => roundPoints(plan, round, result)),
     ...(hasTable ? tablePoints(result, curves, foundIn(result)) : []),
-    ...(ended ? sentencePoints(result, verdictSentences(result)) : []),
+    ...(ended ? sentencePoints(result, verdicts()) : []),
     ...claimPoints(result, claims),
     runPoint({ ...result, places }, ended),
   ];
@@ -84,8 +86,8 @@ export function resultPoints(
 /** Behind all other sentences of a run. */
 const placeOfFound = 1000;
 
-export function foundPoints(result: Result): string[] {
-  const sentences = featureLines(result).map((text) => ({ kind: 'found', text }));
+export function foundPoints(result: Result, contributions: readonly Contribution[]): string[] {
+  const sentences = addedLines(contributions).map((text) => ({ kind: 'found', text }));
   return [
     ...whyPoints(result),
     ...sentencePoints({ ...result, warnings: [] }, sentences, placeOfFound),

@@ -74,7 +74,8 @@ export class DatabaseSink implements Sink {
   async found(run: RunBase, result: Result, kept: readonly KeptRound[]): Promise<string | null> {
     // A verdict that was taken back has other tags.
     const problem = await this.#delete(benchSentence.measurement, result.run);
-    const points = [...resultPoints(run, result, kept, true), ...foundPoints(result)];
+    const found = foundPoints(result, run.contributionsTo(result));
+    const points = [...resultPoints(run, result, kept, true), ...found];
     return (await this.#write(result.run, points)) ?? problem;
   }
 

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { additions } from '../../cli/main.ts';
 import { htmlReport } from '../../report/html/run-page.ts';
 import { openFileCache, result, workers } from '../../../test/fixtures/result.ts';
 import { storedIn } from './stored.ts';
@@ -69,7 +70,11 @@ test('a run that was ended before its end says so', () => {
 });
 
 test('the page of a run reports how much is stored', async () => {
-  const page = await htmlReport(result([workers, openFileCache]), []);
+  const page = await htmlReport(
+    result([workers, openFileCache]),
+    additions.contributionsTo(result([workers, openFileCache])),
+    [],
+  );
   expect(page).toContain(
     '<p>Stored 7,034,450 of 7,034,450 requests and 5,120 of 5,120 points in InfluxDB, 0 lost.</p>',
   );

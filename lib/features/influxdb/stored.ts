@@ -1,6 +1,6 @@
 // What a run says of the database.
 import { counts, whole } from '../../format.ts';
-import type { Stored } from '../../feature.ts';
+import type { Stored } from '../../report/contribution.ts';
 import type { PointIntegrity, Result } from '../../result/result.ts';
 
 /** Says how much of the run the database holds. It says "0 lost" only if the points of all measurements were counted. */

@@ -1,4 +1,4 @@
-import type { Feature } from '../../feature.ts';
+import type { Feature } from '../../cli/feature.ts';
 import { sendIfThere, startChild, withUserUmask } from '../../process.ts';
 import { underSignals } from '../../signals.ts';
 import { fromCallersFolder } from '../../setup/paths.ts';

@@ -1,12 +1,14 @@
 // npm run knobs: finds out which of the usual advice has an effect on a config, on this machine.
 import { usageError, UserError, unknownWord } from '../../errors.ts';
 import { askedFlags, readAsked } from '../../cli/asked.ts';
+import type { Additions, RunPart } from '../../cli/feature.ts';
 import { getTools, runPlan, takeMachine, withRun } from '../../cli/run.ts';
-import { rateFlags, readRunOptions, runFlags, type RunOptions } from '../../cli/run-options.ts';
+import { readRunOptions, runFlags, type RunOptions } from '../../cli/run-options.ts';
 import { print, printJson, reportRun, say, terminalOf } from '../../cli/run-output.ts';
 import { sidesWithLoads, type Side } from '../../cli/side-loads.ts';
 import { namesOf, readSource, type Source } from '../../cli/sides.ts';
 import {
+  flagsWith,
   onlyArgument,
   printGroupedHelp,
   printHelp,
@@ -43,26 +45,30 @@ import {
 } from './report.ts';
 import { tryKnobs, type KnobsAsked, type Trial } from './trial.ts';
 
-/** These flags are left out: they would have another meaning in each of the three parts of the run, or none. */
-const {
-  precision: _1,
-  'max-time': _2,
-  'fail-if': _3,
-  'export-markdown': _4,
-  'export-json': _5,
-  'export-csv': _6,
-  host: _7,
-  prepare: _8,
-  ...ofAllParts
-} = runFlags;
-const sharedFlags: Record<string, Flag> = { ...ofAllParts };
-for (const name of rateFlags) delete sharedFlags[name];
+/** The flags of runs but some, which would have another meaning in each of the three parts of the run, or none. */
+function sharedFlags(parts: readonly RunPart[]): Record<string, Flag> {
+  const {
+    precision: _1,
+    'max-time': _2,
+    'fail-if': _3,
+    'export-markdown': _4,
+    'export-json': _5,
+    'export-csv': _6,
+    host: _7,
+    prepare: _8,
+    ...ofAllParts
+  } = runFlags(parts);
+  const shared: Record<string, Flag> = { ...ofAllParts };
+  for (const name of flagsWith('setsRate', shared)) delete shared[name];
+  return shared;
+}
 
-const knobFlags = {
-  ...askedFlags,
+const ownFlags = {
   knobs: { value: 'a,b,c', help: 'only these of the catalogue, which --list prints' },
   list: { help: 'the catalogue, and what people claim' },
-  ...sharedFlags,
+} as const satisfies Record<string, Flag>;
+
+const lengthFlags = {
   rounds: { group: 'time', value: 'N', help: 'rounds of each part (10)' },
   duration: {
     group: 'time',
@@ -70,6 +76,10 @@ const knobFlags = {
     help: 'measured time of each in a round (0.3s at the first look, 0.5s at the closer one, then 1s)',
   },
 } as const satisfies Record<string, Flag>;
+
+function knobFlags(parts: readonly RunPart[]): Record<string, Flag> {
+  return { ...askedFlags(parts), ...ownFlags, ...sharedFlags(parts), ...lengthFlags };
+}
 
 /** Measured seconds per round. In a look, more rounds help more than longer ones, because the t quantile of few rounds is large. */
 const lookSeconds = { first: 0.3, closer: 0.5 };
@@ -85,11 +95,12 @@ const help = [
 ];
 
 /** Returns the exit code; without arguments prints the help and returns 2. Throws UserError and Interrupted. */
-export async function knobsCommand(args: readonly string[]): Promise<number> {
-  const parsed = readArguments(args, knobFlags);
-  const options = readRunOptions(parsed);
+export async function knobsCommand(args: readonly string[], additions: Additions): Promise<number> {
+  const known = knobFlags(additions.runParts);
+  const parsed = readArguments(args, known);
+  const options = readRunOptions(parsed, additions);
   if (options.help || args.length === 0) {
-    printGroupedHelp(help, knobFlags, parsed.positionals.includes('all'));
+    printGroupedHelp(help, known, parsed.positionals.includes('all'));
     return options.help ? 0 : 2;
   }
   if (parsed.flags.has('list')) {
@@ -98,7 +109,7 @@ export async function knobsCommand(args: readonly string[]): Promise<number> {
   }
   const config = await readConfig(parsed, options);
   return withRun(options, [], {}, async (run) => {
-    const asked = await readKnobsAsked(parsed, config, run.cores);
+    const asked = await readKnobsAsked(parsed, config, run.cores, additions.runParts);
     const ready = await getTools(run, [asked.server], options);
     const trial = await tryKnobs(ready, asked, options);
     say(options, trialLines(trial));
@@ -206,10 +217,11 @@ async function readKnobsAsked(
   parsed: Arguments,
   { given, ...config }: OwnConfig & { given: string },
   cores: Cores,
+  parts: readonly RunPart[],
 ): Promise<KnobsAsked> {
   const source: Source = { kind: 'config', config };
   const sides = [{ name: namesOf([{ source }])[0] as string, given, source }];
-  const [side] = sidesWithLoads(sides, await readAsked(parsed, sides), cores) as [Side];
+  const [side] = sidesWithLoads(sides, await readAsked(parsed, sides, parts), cores) as [Side];
   // Knobs of listen lines are laid over those of TCP.
   if (side.load.protocol === 'h3')
     throw usageError(`${side.load.command}: knobs are tried over HTTP/1.1 and HTTP/2 only`);

@@ -1,11 +1,11 @@
-import type { Feature } from '../../feature.ts';
+import type { Feature } from '../../cli/feature.ts';
 
 /** The usual advice, tried on a config: docs/compare.md. */
 export const knobs: Feature = {
   commands: {
     knobs: {
       help: 'try the usual advice on your config',
-      run: async (args) => (await import('./command.ts')).knobsCommand(args),
+      run: async (args, additions) => (await import('./command.ts')).knobsCommand(args, additions),
     },
   },
 };

@@ -1,6 +1,7 @@
 // The catalogue of knobs, their changes to a config, and their ranking.
 import path from 'node:path';
 import { expect, it, test, vi } from 'vitest';
+import { additions } from '../../cli/main.ts';
 import { knobsCommand } from './command.ts';
 import {
   candidatesOf,
@@ -402,14 +403,14 @@ test('invalid arguments of knobs are refused', async () => {
     [[config, '--fail-if', 'slower'], /^there is no flag "--fail-if"/],
   ] as const) {
     const refused = { message: expect.stringMatching(message), exitCode: 2 };
-    await expect(knobsCommand(args)).rejects.toMatchObject(refused);
+    await expect(knobsCommand(args, additions)).rejects.toMatchObject(refused);
   }
 });
 
 test('the help of knobs has groups, and the usual one fits a screen', async () => {
   const printed = vi.spyOn(console, 'log').mockImplementation(() => undefined);
   await expectGroupedHelp(async (...more) => {
-    expect(await knobsCommand(['--help', ...more])).toBe(0);
+    expect(await knobsCommand(['--help', ...more], additions)).toBe(0);
     return printed.mock.calls.splice(0).join('\n').split('\n');
   });
 });

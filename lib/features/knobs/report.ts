@@ -5,7 +5,7 @@ import type { RunOptions } from '../../cli/run-options.ts';
 import { terminalOf } from '../../cli/run-output.ts';
 import { measuredChange } from '../../report/comparison-sentences.ts';
 import {
-  featureLines,
+  addedLines,
   limitLines,
   partialLines,
   redirectionLines,
@@ -46,6 +46,7 @@ export function lookLines(
   options: RunOptions,
 ): string[] {
   const terminal = terminalOf(options);
+  const added = addedLines(options.contributionsTo(result));
   const had = new Set(
     leftOut.flatMap(({ name, why }) => (why.startsWith('already so') ? [name] : [])),
   );
@@ -56,7 +57,7 @@ export function lookLines(
   return [
     ...terminalTable(rankingTable(effects, result), terminal),
     '',
-    ...wrapLines([...aroundLines(result), ...right, ...featureLines(result)], terminal.width),
+    ...wrapLines([...aroundLines(result), ...right, ...added], terminal.width),
   ];
 }
 

@@ -14,13 +14,14 @@ import { imageVersions, serverManifests } from './server-manifests.ts';
 import type { Placement } from './placement.ts';
 import { byName, present, repeated } from '../../present.ts';
 import { runName, defaultSameWithin, serversOf } from '../../runner/make-plan.ts';
+import type { Additions } from '../../cli/feature.ts';
 import { findScenario } from '../../cli/find-scenario.ts';
 import { findVariants } from '../../scenario/catalogue.ts';
 import { isRunnable } from '../../scenario/variants.ts';
 import { typed } from '../../setup/paths.ts';
 import { influxToken, parseInfluxUrl, type Influx } from '../../influx/address.ts';
-import { readRunOptions, runFlags, sinkOf, type RunOptions } from '../../cli/run-options.ts';
-import { scenarioFlags } from '../../cli/scenario.ts';
+import { coreFlags, readRunOptions, sinkOf, type RunOptions } from '../../cli/run-options.ts';
+import { ownFlags } from '../../cli/scenario.ts';
 import {
   noInstall,
   ofForm,
@@ -66,10 +67,10 @@ const applyFlags = {
     help: 'the same InfluxDB as this machine reaches it, http://user:password@… to leave the Secret unread (--influx)',
   },
   rounds: { value: 'N', help: 'rounds, each with every variant once (6)' },
-  'max-time': runFlags['max-time'],
-  out: runFlags.out,
-  verbose: runFlags.verbose,
-  json: runFlags.json,
+  'max-time': coreFlags['max-time'],
+  out: coreFlags.out,
+  verbose: coreFlags.verbose,
+  json: coreFlags.json,
 } as const satisfies Record<string, Flag>;
 
 const k8sFlags = {
@@ -78,7 +79,7 @@ const k8sFlags = {
     help: 'the InfluxDB where samples go and generators meet, as the cluster reaches it',
   },
   'influx-secret': { value: 'NAME', help: 'the Secret with its username and password (none)' },
-  variants: scenarioFlags.variants,
+  variants: ownFlags.variants,
   duration: {
     value: '10s',
     help: "measured time of each load (the article's, or its count of requests)",
@@ -110,7 +111,7 @@ const k8sFlags = {
   apply: { help: 'apply it with kubectl, wait, and print the table; removes it in the end' },
   ...applyFlags,
   ...noInstall,
-  help: runFlags.help,
+  help: coreFlags.help,
 } as const satisfies Record<string, Flag>;
 
 /** Above all cores of a node and spare nodes of a cluster. */
@@ -176,7 +177,7 @@ function readPlacement(parsed: Arguments): Placement {
 const readImage = ofForm(/^[\w.:/@-]+$/, 'give an image such as registry.example/bakeoff:1');
 
 /** Prints the manifests, or runs them. Returns 0; throws UserError and Interrupted. */
-export async function k8sCommand(args: readonly string[]): Promise<number> {
+export async function k8sCommand(args: readonly string[], additions: Additions): Promise<number> {
   const parsed = readArguments(args, k8sFlags);
   const { positionals, flags, read } = parsed;
   const [name] = positionals;
@@ -219,7 +220,8 @@ export async function k8sCommand(args: readonly string[]): Promise<number> {
   if (flags.has('apply'))
     return applied(
       { clusterRun, shown, variants, localInflux: flags.get('influx-here'), startedAt },
-      readRunOptions(parsed),
+      readRunOptions(parsed, additions),
+      additions.runParts,
     );
   const forApply = Object.keys(applyFlags).find((flag) => flags.has(flag));
   if (forApply !== undefined)
@@ -263,7 +265,11 @@ const cpuNote =
 
 const spaceBytes = 10e6;
 
-async function applied(what: Applied, options: RunOptions): Promise<number> {
+async function applied(
+  what: Applied,
+  options: RunOptions,
+  runParts: Additions['runParts'],
+): Promise<number> {
   await checkResultsFolder(options.out, spaceBytes);
   return underSignals(
     'removing what was applied; again to end at once, which leaves it there',
@@ -272,7 +278,7 @@ async function applied(what: Applied, options: RunOptions): Promise<number> {
       await requireIdleCluster(kubectl);
       const url = await localUrl(kubectl, what);
       const influx = parseInfluxUrl(url, influxToken(process.env));
-      const sink = await openSink(url, what, signal);
+      const sink = await openSink(url, what, runParts, signal);
       const folder = await createRunFolder(options.out, what.clusterRun.run);
       try {
         return await measured(what, options, { kubectl, influx, sink, signal, folder });
@@ -291,9 +297,10 @@ async function applied(what: Applied, options: RunOptions): Promise<number> {
 async function openSink(
   url: string,
   { clusterRun }: Applied,
+  runParts: Additions['runParts'],
   signal: AbortSignal,
 ): Promise<Sink | null> {
-  const planned = sinkOf(new Map([['influx', url]]));
+  const planned = sinkOf(runParts, new Map([['influx', url]]));
   if (planned === undefined) return null;
   return planned.open({ tools: {}, cpus: [], signal }).catch((error: unknown) => {
     if (!(error instanceof UserError)) throw error;
@@ -372,7 +379,8 @@ async function measured(
       cluster: cluster.facts,
     };
     say(options, [...headingLines(headingOf(plan, environment)), ...coreNotes]);
-    const context = { plan, folder: folder.path, sink, signal };
+    const { contributionsTo } = options;
+    const context = { plan, folder: folder.path, sink, signal, contributionsTo };
     outcome = await runRounds(
       context,
       cluster.runGroup,

@@ -1,11 +1,11 @@
-import type { Feature } from '../../feature.ts';
+import type { Feature } from '../../cli/feature.ts';
 
 /** A scenario as manifests for k6-operator, and its run by kubectl: docs/kubernetes.md. */
 export const kubernetes: Feature = {
   commands: {
     k8s: {
       help: 'run a scenario on Kubernetes, or print its manifests',
-      run: async (args) => (await import('./command.ts')).k8sCommand(args),
+      run: async (args, additions) => (await import('./command.ts')).k8sCommand(args, additions),
     },
   },
 };

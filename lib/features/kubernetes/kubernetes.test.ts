@@ -2,6 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, it, vi } from 'vitest';
 import { parseAllDocuments } from 'yaml';
+import { additions } from '../../cli/main.ts';
 import { k8sCommand } from './command.ts';
 import type { LoadPlan } from '../../k6/load-plan.ts';
 import type { ConfigMap } from './manifests.ts';
@@ -88,7 +89,7 @@ it.each([
   ['--toleration', 'dedicated=load:noschedule'],
 ])('k8s refuses %s %j', async (flag, value) => {
   const args = ['nginx-open-file-cache', '--influx', 'http://influxdb:8086', flag, value];
-  expect(await refusalOf(k8sCommand(args))).toMatch(/^--\S+ \S+.*: give /);
+  expect(await refusalOf(k8sCommand(args, additions))).toMatch(/^--\S+ \S+.*: give /);
 });
 
 it('k8s divides the load and applies the flags', async () => {

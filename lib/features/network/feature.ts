@@ -1,19 +1,24 @@
-import type { Feature } from '../../feature.ts';
+import type { Feature } from '../../cli/feature.ts';
 import { networkOf } from '../../scenario/variants.ts';
 import { linkFigures } from './charts.ts';
 import { enclosureWith } from './enclosure.ts';
 import { link } from './observer.ts';
-import { linkPart, loadTables, networksText } from './report.ts';
+import { linkPart, loadTables } from './report.ts';
 
 /** Emulated networks: variants with their own delay, loss, bandwidth and kernel settings (docs/scenarios.md). */
 export const network: Feature = {
-  enclosure: (scenario, variant) => {
-    const spec = networkOf(scenario, variant);
-    return spec && enclosureWith(spec);
+  run: {
+    planner: {
+      enclosure: (scenario, variant) => {
+        const spec = networkOf(scenario, variant);
+        return spec && enclosureWith(spec);
+      },
+    },
+    observers: [link],
   },
-  observers: [link],
-  networkText: networksText,
-  tables: linkPart,
-  loadTables,
-  figures: linkFigures,
+  report: (result) => ({
+    tables: linkPart(result),
+    loadTables: loadTables(result),
+    figures: linkFigures(result),
+  }),
 };

@@ -1,5 +1,6 @@
 // The tables, plots and words of a run over emulated networks.
 import { expect, test } from 'vitest';
+import { additions } from '../../cli/main.ts';
 import {
   held,
   nopush,
@@ -17,7 +18,8 @@ import { variantTable } from '../../report/run-tables.ts';
 import { terminalTable, cellText, type Table } from '../../report/table.ts';
 import type { Result } from '../../result/result.ts';
 import type { NetworkSpec } from '../../scenario/model.ts';
-import { linkPart, linkText, networksText } from './report.ts';
+import { linkText, networkText } from '../../report/heading.ts';
+import { linkPart } from './report.ts';
 
 const articleLink = '100 ms to the server, queue of 1,000 packets';
 
@@ -109,9 +111,9 @@ test.each<[NetworkSpec['toServer'], NetworkSpec['toServer'], string]>([
 });
 
 test('the heading describes the network, or gives the number of networks, but not loopback', () => {
-  expect(networksText([delayed, { ...delayed, serverSettings: ['article'] }])).toBe(articleLink);
-  expect(networksText([delayed, undefined])).toBe('2 different networks');
-  expect([networksText([undefined, undefined]), networksText([])]).toEqual(['', '']);
+  expect(networkText([delayed, { ...delayed, serverSettings: ['article'] }])).toBe(articleLink);
+  expect(networkText([delayed, undefined])).toBe('2 different networks');
+  expect([networkText([undefined, undefined]), networkText([])]).toEqual(['', '']);
 });
 
 const at = (series: string, lossShare: number, requests: number, delayMs = 100) =>
@@ -124,7 +126,9 @@ const at = (series: string, lossShare: number, requests: number, delayMs = 100) 
     },
   });
 const figures = (...variants: MeasuredVariant[]) =>
-  figuresOf(result(variants)).filter(({ title }) => / by (packets|delay)/.test(title));
+  figuresOf(result(variants), additions.contributionsTo(result(variants))).filter(({ title }) =>
+    / by (packets|delay)/.test(title),
+  );
 const four = [at('h3', 0.01, 4000), at('h2', 0.01, 5000), at('h3', 0, 10_000), at('h2', 0, 9000)];
 
 test('a curve over a link parameter has median and interval of each variant', () => {

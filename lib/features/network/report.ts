@@ -1,11 +1,11 @@
-// Networks of the run's own: in words, and as a table of the traffic on the link.
+// The traffic on the link, as tables.
 import { directions, packetsByKind, type Direction, withRounds } from '../../analysis/phases.ts';
 import { total } from '../../analysis/statistics.ts';
-import { exactPercent, hundredths, percent, short, tolerance, whole } from '../../format.ts';
+import { exactPercent, hundredths, percent, short, whole } from '../../format.ts';
 import type { NetworkResult, PacketKind } from '../../result/network-use.ts';
 import type { Result, VariantResult } from '../../result/result.ts';
-import type { LinkDirection, NetworkSpec } from '../../scenario/model.ts';
 import { packetKinds, type Published } from '../../scenario/published.ts';
+import { linkText } from '../../report/heading.ts';
 import {
   figure,
   leftColumn,
@@ -18,36 +18,6 @@ import {
 import { delayText } from '../../report/verdict-words.ts';
 
 const places = { toServer: 'to server', toClient: 'to client' };
-
-/** A link in words: "100 ms to the server, queue of 1,000 packets". */
-export function linkText({ toServer, toClient }: NetworkSpec): string {
-  if (directionText(toServer, '') === directionText(toClient, ''))
-    return directionText(toServer, ' each way') || 'no delay';
-  return [directionText(toServer, ' to the server'), directionText(toClient, ' to the client')]
-    .filter(Boolean)
-    .join('; ');
-}
-
-/** '' for a direction without delay or limits. */
-function directionText(direction: LinkDirection, where: string): string {
-  const { delayMs, queuePackets, bytesPerSecond, lossShare, lossBurstPackets } = direction;
-  const limits: string[] = [];
-  if (queuePackets !== undefined) limits.push(`queue of ${whole(queuePackets)} packets`);
-  else if (delayMs > 0) limits.push('no queue limit');
-  if (bytesPerSecond) limits.push(`${Number(((8 * bytesPerSecond) / 1e6).toPrecision(3))} Mbit/s`);
-  if (lossShare) limits.push(`${tolerance(lossShare)} lost`);
-  if (lossShare && lossBurstPackets !== undefined)
-    limits.push(`${short(lossBurstPackets)} in a row`);
-  if (delayMs === 0 && limits.length === 0) return '';
-  const delay = delayMs === 0 ? 'no delay' : `${delayMs} ms`;
-  return [delay + where, ...limits].join(', ');
-}
-
-/** The networks of a run's variants, undefined for loopback; '' if all are loopback. */
-export function networksText(specs: readonly (NetworkSpec | undefined)[]): string {
-  const texts = new Set(specs.map((spec) => (spec === undefined ? '' : linkText(spec))));
-  return texts.size > 1 ? `${texts.size} different networks` : ([...texts][0] ?? '');
-}
 
 /** The traffic on the link, a row per variant; empty if all variants used loopback. */
 export function linkPart({ variants }: Pick<Result, 'variants'>): Part[] {

@@ -1,6 +1,8 @@
 // The scenarios of article 004.
 import { readdir, readFile } from 'node:fs/promises';
 import { describe, expect, test } from 'vitest';
+import { additions } from '../../cli/main.ts';
+import { inEveryRun } from '../../cli/run-options.ts';
 import { loadOf, networkOf } from '../../scenario/variants.ts';
 import { findVariants, loadScenarios } from '../../scenario/catalogue.ts';
 import { ab, type LoadProfile } from '../../scenario/index.ts';
@@ -13,6 +15,7 @@ import { projectRoot } from '../../setup/paths.ts';
 import { planOf } from '../../../test/fixtures/plan.ts';
 import path from 'node:path';
 
+const { planners } = inEveryRun(additions.runParts);
 const scenarios = await loadScenarios();
 const table = scenarioNamed('nginx-tuning-under-delay');
 const crossed = scenarioNamed('nginx-tuning-queue-limit');
@@ -42,7 +45,7 @@ describe.each([
 ] as const)('%s', (_, scenario) => {
   const limits = { files: 1_000_000, memoryBytes: Infinity };
   const planned = (options: Partial<PlanOptions>) =>
-    planOf(scenario, options, { variants: findVariants(scenario), limits });
+    planOf(scenario, { ...options, planners }, { variants: findVariants(scenario), limits });
 
   test('runs in full length with --exact', () => {
     for (const { load } of planned({ exact: true }).variants)
@@ -59,7 +62,7 @@ test('the longest duration of a count allows for delays and bandwidth', () => {
     const spec: NetworkSpec = { ...delays, serverSettings: [], clientSettings: [], ...network };
     const variants = table.variants.slice(0, 1);
     const scenario = { ...table, load, network: spec, variants };
-    const plan = planOf(scenario, { rounds: 1 });
+    const plan = planOf(scenario, { rounds: 1, planners });
     const targets = [{ url: 'http://198.19.0.1:8080/' }];
     return loadPlanFor(plan, plan.groups[0] as Group, 1, targets).maxDurationSeconds / 20;
   };

@@ -6,6 +6,7 @@ import { writeForUser, writeWhole } from '../../writing.ts';
 import { counts } from '../../format.ts';
 import type { Result } from '../../result/result.ts';
 import { historyParts } from './history.ts';
+import type { Contribute } from '../../report/contribution.ts';
 import { isPage } from '../../report/html/page.ts';
 import { runPage } from '../../report/html/run-page.ts';
 import { terminal, terminalTable } from '../../report/table.ts';
@@ -26,7 +27,10 @@ const reportFlags = {
 } as const satisfies Record<string, Flag>;
 
 /** Makes the page of a run again, and prints its path. Throws UserError. */
-export async function reportCommand(args: readonly string[]): Promise<number> {
+export async function reportCommand(
+  args: readonly string[],
+  contributionsTo: Contribute,
+): Promise<number> {
   const { positionals, flags, read } = readArguments(args, reportFlags);
   const results = fromCallersFolder(flags.get('results') ?? 'results');
   const run = onlyArgument(positionals, 'run');
@@ -37,7 +41,8 @@ export async function reportCommand(args: readonly string[]): Promise<number> {
     return 0;
   }
   const file = await findResult(run, results);
-  const { text, mode } = await runPage(path.dirname(file), readResult(file));
+  const result = readResult(file);
+  const { text, mode } = await runPage(path.dirname(file), result, contributionsTo(result));
   const named = read('out', (_, page) => fromCallersFolder(page));
   const page = named ?? pageBeside(file);
   // The files of a run are its user's alone.

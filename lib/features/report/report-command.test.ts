@@ -3,6 +3,7 @@ import { execFileSync } from 'node:child_process';
 import * as fs from 'node:fs';
 import { join } from 'node:path';
 import { beforeEach, expect, test, vi } from 'vitest';
+import { additions } from '../../cli/main.ts';
 import { main } from '../../cli/main.ts';
 import { UserError } from '../../errors.ts';
 import { htmlReport } from '../../report/html/run-page.ts';
@@ -288,7 +289,10 @@ test('a result that lacks a field is refused, or shown without it', async () => 
       continue;
     }
     shown++;
-    await expect(htmlReport(checked, []), place.join('.')).resolves.toContain('</html>');
+    await expect(
+      htmlReport(checked, additions.contributionsTo(checked), []),
+      place.join('.'),
+    ).resolves.toContain('</html>');
   }
   expect(shown).toBeGreaterThan(30);
 }, 240_000);
@@ -329,7 +333,13 @@ test('a run of before is shown whose load other hosts made at the times of a log
       load: { ...variant.load, arrivals: 'logged', rate: 10, requests: 80 },
     })),
   });
-  expect(await htmlReport(checkResult(older, 'file'), [])).toContain('on me@gen1 (2 cores)');
+  expect(
+    await htmlReport(
+      checkResult(older, 'file'),
+      additions.contributionsTo(checkResult(older, 'file')),
+      [],
+    ),
+  ).toContain('on me@gen1 (2 cores)');
 });
 
 test('a result file has each histogram on one line, and supports any text', () => {

@@ -1,5 +1,5 @@
-import type { Feature } from '../../feature.ts';
-import { foundLines, ratesFound } from './found.ts';
+import type { Feature } from '../../cli/feature.ts';
+import { foundLines } from './found.ts';
 import { searchWithin } from './search.ts';
 import { atRates } from './sweep.ts';
 import { isLatency } from '../../analysis/metrics.ts';
@@ -38,34 +38,37 @@ export const readRates: Reader<number[]> = (flag, text) => {
 
 /** Searches for the highest rate within a latency limit (docs/verdicts.md, Searches), and measures latency by rate. */
 export const search: Feature = {
-  flags: {
-    within: {
-      group: 'verdict',
-      value: 'p99=5ms',
-      setsRate: true,
-      inSteps: true,
-      check: readWithin,
-      help: 'search for the highest rate that keeps this latency',
+  run: {
+    flags: {
+      within: {
+        group: 'verdict',
+        value: 'p99=5ms',
+        setsRate: true,
+        inSteps: true,
+        check: readWithin,
+        help: 'search for the highest rate that keeps this latency',
+      },
+      rates: {
+        group: 'verdict',
+        value: '1k,2k,5k',
+        setsRate: true,
+        inScripts: true,
+        check: readRates,
+        help: "latency by rate: all of these requests/s instead of the load's own",
+      },
     },
-    rates: {
-      group: 'verdict',
-      value: '1k,2k,5k',
-      setsRate: true,
-      inScripts: true,
-      check: readRates,
-      help: "latency by rate: all of these requests/s instead of the load's own",
+    planner: {
+      scenario: ({ scenario, shown, flags, responses }) => {
+        const rates = flags.get('rates');
+        if (rates === undefined) return undefined;
+        return atRates(scenario, shown, readRates('--rates', rates), responses);
+      },
+      steppedLoad: (scenario, flags) => {
+        const asked = flags.get('within');
+        const within = asked === undefined ? scenario.within : readWithin('--within', asked);
+        return within && searchWithin(within);
+      },
     },
   },
-  scenario: ({ scenario, shown, flags, responses }) => {
-    const rates = flags.get('rates');
-    if (rates === undefined) return undefined;
-    return atRates(scenario, shown, readRates('--rates', rates), responses);
-  },
-  steppedLoad: (scenario, flags) => {
-    const asked = flags.get('within');
-    const within = asked === undefined ? scenario.within : readWithin('--within', asked);
-    return within && searchWithin(within);
-  },
-  found: ratesFound,
-  findings: foundLines,
+  report: (result) => ({ findings: foundLines(result) }),
 };

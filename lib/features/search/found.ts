@@ -1,5 +1,4 @@
-// What a search found, for the table, its sentences and its chart.
-import type { CurvePoint } from '../../analysis/curves.ts';
+// What a search found, and its sentences.
 import {
   alphaOf,
   exponential,
@@ -8,37 +7,9 @@ import {
   minimumRounds,
 } from '../../analysis/statistics.ts';
 import type { MeasuredVariant } from '../../analysis/verdict.ts';
-import type { FoundRates } from '../../feature.ts';
-import { isTooWide, percent, scaledTime, whole } from '../../format.ts';
-import type { FoundRate, RateStep, Result, Search } from '../../result/result.ts';
-import type { Within } from '../../scenario/model.ts';
-
-/** e.g. "p99 within 5 ms". */
-export function limitText({ metric, ms }: Within): string {
-  return `${metric} within ${scaledTime(ms)}`;
-}
-
-/** The rates and steps of a result; undefined without a search. */
-export function ratesFound({ search }: Pick<Result, 'search'>): FoundRates | undefined {
-  if (search === undefined) return undefined;
-  const { within, found, steps } = search;
-  const text = limitText(within);
-  return {
-    judgedBy: `the highest rate with ${text}`,
-    limit: { ms: within.ms, text },
-    rates: found,
-    pointsOf: (variant) => pointsOf(steps, variant),
-    chart: {
-      heading: `Latency by rate; bars are p99, × where ${text} was not kept:`,
-      text: `Each mark is the p99 of a step of the search, filled if it kept ${text}; lines go through the medians of steps at about the same rate.`,
-    },
-  };
-}
-
-function pointsOf(steps: readonly RateStep[], name: string): CurvePoint[] {
-  const ofVariant = steps.filter(({ variant }) => variant === name);
-  return ofVariant.map(({ rate, kept, latencyMs: { p50, p99 } }) => ({ rate, p50, p99, kept }));
-}
+import { isTooWide, percent, whole } from '../../format.ts';
+import { limitText } from '../../report/found.ts';
+import type { FoundRate, Result, Search } from '../../result/result.ts';
 
 /** The rates that a search found. The interval is Student's, of the rates' logarithms. */
 export function foundRates(

@@ -2,6 +2,8 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { inEveryRun } from '../../cli/run-options.ts';
+import { additions } from '../../cli/main.ts';
 import { newFolder } from '../../../test/fixtures/new-folder.ts';
 import { planOf as anyPlan } from '../../../test/fixtures/plan.ts';
 import { compareCommand } from '../../cli/compare.ts';
@@ -21,13 +23,14 @@ const atRate = await findScenario('h2o-vs-nginx-h2-rate');
 const img = await findScenario('nghttpd-img');
 
 const within: Within = { metric: 'p99', ms: 5 };
+const { planners } = inEveryRun(additions.runParts);
 
 /** Plans the first two variants of a scenario, by default nginx-open-file-cache. @param flags as they are typed: "--within p99=5ms" */
 function planOf(flags: string, options: Partial<PlanOptions> = {}, scenario = cached): Plan {
   const [flag = '', value = ''] = flags.split(' ');
   const given = new Map(flag === '' ? [] : [[flag.slice(2), value]]);
   const variants = scenario.variants.slice(0, 2);
-  return anyPlan(scenario, { ...options, flags: given }, { variants });
+  return anyPlan(scenario, { ...options, planners, flags: given }, { variants });
 }
 
 const searchIn = ({ stepped }: Plan) => stepped?.resultOf([], []).search?.within;
@@ -50,14 +53,14 @@ test('--rates takes requests/s, in thousands too, and sorts them', () => {
 });
 
 test('the rate of a load is set by --rates and --within', () => {
-  const setting = Object.entries(search.flags ?? {}).filter(([, flag]) => flag.setsRate);
+  const setting = Object.entries(search.run?.flags ?? {}).filter(([, flag]) => flag.setsRate);
   expect(setting.map(([name]) => name)).toEqual(['within', 'rates']);
 });
 
 test.each([['--rates 1k --within p99=5ms', /^--rates and --within do not go together/]])(
   'compare a.conf b.conf %s is refused before a config is read',
   async (flags, message) => {
-    const asked = compareCommand(['a.conf', 'b.conf', ...flags.split(' ')]);
+    const asked = compareCommand(['a.conf', 'b.conf', ...flags.split(' ')], additions);
     await expect(asked).rejects.toMatchObject({
       exitCode: 2,
       message: expect.stringMatching(message),
@@ -140,14 +143,16 @@ test('a script refuses a load plan of the other kind in one line', async () => {
 });
 
 test('of the flags on rates, only the sweep over given rates goes into a k6 script', () => {
-  const { without } = k6ScriptFlag['k6-script'];
+  const flags = search.run?.flags ?? {};
+  const scriptFlag = k6ScriptFlag(flags);
+  const { without } = scriptFlag['k6-script'];
   expect(without).toContain('within');
   expect(without).not.toContain('rates');
-  const read = (...args: string[]) => readArguments(args, { ...search.flags, ...k6ScriptFlag });
+  const read = (...args: string[]) => readArguments(args, { ...flags, ...scriptFlag });
   expect(() => read('--k6-script', '--within', 'p99=5ms')).toThrow(
     /^--k6-script and --within do not go together/,
   );
-  expect(search.flags?.['within']?.inSteps).toBe(true);
+  expect(flags['within']?.inSteps).toBe(true);
   expect(read('--k6-script', '--rates', '1k').flags.get('rates')).toBe('1k');
 });
 

@@ -8,6 +8,7 @@ import { usageError, UserError } from '../../errors.ts';
 import { scaledTime, whole } from '../../format.ts';
 import type { PhaseOutcome } from '../../k6/load-plan.ts';
 import { byName } from '../../present.ts';
+import { limitText } from '../../report/found.ts';
 import { generatorCores } from '../../machine/cores.ts';
 import type { Phase, RateStep } from '../../result/result.ts';
 import { expectedOf } from '../../runner/k6-plan.ts';
@@ -22,7 +23,7 @@ import {
 } from '../../runner/plan.ts';
 import { latencyMetrics } from '../../scenario/latency-metrics.ts';
 import type { Within } from '../../scenario/model.ts';
-import { foundRates, limitText } from './found.ts';
+import { foundRates } from './found.ts';
 import { whyNotKept } from './kept.ts';
 import { highestRate, lowestRate, mostSteps, stepsAround, type SearchPlan } from './rate-search.ts';
 

@@ -1,6 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeEach, expect, test, vi } from 'vitest';
+import { additions } from '../../cli/main.ts';
 import { askedFlags, readAsked } from '../../cli/asked.ts';
 import { compareCommand } from '../../cli/compare.ts';
 import { sidesWithLoads } from '../../cli/side-loads.ts';
@@ -26,14 +27,15 @@ test.each([
   ['--log access.log --har b.har', /^--log and --har do not go together: leave one out$/],
 ])('compare with %s: refused in one line', async (flags, message) => {
   const sides = ['http://localhost:1/', 'http://localhost:2/'];
-  const asked = compareCommand([...sides, ...flags.split(' ')]);
+  const asked = compareCommand([...sides, ...flags.split(' ')], additions);
   await expect(asked).rejects.toMatchObject({ exitCode: 2 });
   expect(await refusalOf(asked)).toMatch(message);
 });
 
 async function firstSide(...args: string[]) {
   const given = await readSides(['http://localhost:1/', 'http://localhost:2/']);
-  const asked = await readAsked(readArguments(args, askedFlags), given);
+  const { runParts } = additions;
+  const asked = await readAsked(readArguments(args, askedFlags(runParts)), given, runParts);
   return sidesWithLoads(given, asked, { generatorCpus: [0] })[0];
 }
 

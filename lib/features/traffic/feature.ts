@@ -1,7 +1,7 @@
 // Recorded requests: access logs, a browser's HAR, targets of vegeta (docs/compare.md).
 import { oneOfNames, type Arguments, type Flag } from '../../cli/arguments.ts';
 import type { Given } from '../../cli/sides.ts';
-import type { Feature } from '../../feature.ts';
+import type { Feature } from '../../cli/feature.ts';
 import type { AskedRequests } from '../../scenario/pages.ts';
 
 const requestFlags: Readonly<Record<string, Flag>> = {
@@ -47,7 +47,7 @@ const requestFlags: Readonly<Record<string, Flag>> = {
   },
 };
 
-export const traffic: Feature = { requestFlags, requests: recordedRequests };
+export const traffic: Feature = { run: { requestFlags, requests: recordedRequests } };
 
 /** Returns the requests that the flags ask for; undefined if none does. Throws UserError (exit code 2). */
 async function recordedRequests(

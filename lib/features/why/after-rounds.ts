@@ -2,10 +2,10 @@
 import { variantOf } from '../../analysis/comparisons.ts';
 import { minimumRounds, total } from '../../analysis/statistics.ts';
 import { UserError } from '../../errors.ts';
-import type { EndedRun } from '../../feature.ts';
 import { changedSettings, readConfigs } from '../../report/html/differences.ts';
 import { verdictLines } from '../../report/sentences.ts';
 import type { Comparison, Result } from '../../result/result.ts';
+import type { EndedRun } from '../../runner/examine.ts';
 import type { PlannedVariant } from '../../runner/plan.ts';
 import { withCoarseWarmup } from '../../runner/warmups.ts';
 import { thisMachine } from '../../setup/machine.ts';
@@ -48,7 +48,7 @@ export async function lookAfterRounds(run: EndedRun): Promise<Result | undefined
   };
   const { secondsOf, takes } = lengthOfLook(context.plan, asked);
   if (!asksWhy && sides.every((side) => secondsOf(side) === 0)) return undefined;
-  verdictLines(result).forEach(say);
+  verdictLines(result, context.contributionsTo(result)).forEach(say);
   const perf = asksWhy ? await perfOrWhyNot(context.signal) : undefined;
   const onSide = telling(run, 'checking each side alone', sides, takes);
   const cpuMicrosOf = (name: string) => variantOf(result, name)?.serverCpuMicrosPerRequest?.median;

@@ -1,28 +1,34 @@
-import type { Feature } from '../../feature.ts';
+import type { Feature } from '../../cli/feature.ts';
 import { heldLines } from './held.ts';
 import { expectedLook } from './length.ts';
 import { whyLines, whyPart } from './report.ts';
 
 /** Looks at each side alone after the rounds: whether the verdict holds, and what causes it, by perf (docs/verdicts.md). */
 export const why: Feature = {
-  flags: {
-    why: {
-      group: 'verdict',
-      rare: true,
-      notInSteps: true,
-      without: ['no-why', 'no-look'],
-      help: 'after the verdict look at its cause with perf, with --quick too (5 s per side)',
+  run: {
+    flags: {
+      why: {
+        group: 'verdict',
+        rare: true,
+        notInSteps: true,
+        without: ['no-why', 'no-look'],
+        help: 'after the verdict look at its cause with perf, with --quick too (5 s per side)',
+      },
+      'no-why': { group: 'verdict', rare: true, help: 'leave that out' },
+      'no-look': {
+        group: 'verdict',
+        rare: true,
+        help: 'do not check the verdict with each side alone after the rounds, nor look at its cause',
+      },
     },
-    'no-why': { group: 'verdict', rare: true, help: 'leave that out' },
-    'no-look': {
-      group: 'verdict',
-      rare: true,
-      help: 'do not check the verdict with each side alone after the rounds, nor look at its cause',
+    examiner: {
+      expectedSeconds: expectedLook,
+      examine: async (run) => (await import('./after-rounds.ts')).lookAfterRounds(run),
     },
   },
-  secondsAfterRounds: expectedLook,
-  afterRounds: async (run) => (await import('./after-rounds.ts')).lookAfterRounds(run),
-  sentences: (result) => [...heldLines(result), ...whyLines(result)],
-  parts: whyPart,
-  sections: async (...run) => (await import('./section.ts')).whySections(...run),
+  report: (result) => ({
+    sentences: [...heldLines(result), ...whyLines(result)],
+    parts: whyPart(result),
+    sections: async (folder) => (await import('./section.ts')).whySections(result, folder),
+  }),
 };

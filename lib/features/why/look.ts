@@ -15,7 +15,7 @@ import type { Observer } from '../../runner/observers/observer.ts';
 import type { PlannedVariant, RunContext, Stage } from '../../runner/plan.ts';
 import { openStages } from '../../runner/round.ts';
 import { compileScript } from '../../runner/k6.ts';
-import { underLoad, type Measurement } from '../../runner/under-load.ts';
+import { underLoad, type LoadContext, type Measurement } from '../../runner/under-load.ts';
 import { atRateFor } from '../../scenario/load.ts';
 import type { StartedServer } from '../../servers/index.ts';
 import { writeWhole } from '../../writing.ts';
@@ -49,7 +49,7 @@ export interface Looked {
  * Loads the sides one after the other. Leaves nothing running, and the sides' stacks in the run's folder.
  * @throws Interrupted after a signal
  */
-export async function lookAlone(context: RunContext, asked: Asked): Promise<Looked> {
+export async function lookAlone(context: LoadContext, asked: Asked): Promise<Looked> {
   const looked: Looked = { alone: { sides: [], missing: [] }, why: { sides: [], missing: [] } };
   const folder = join(context.folder, 'why');
   const { stepped, ...plan } = context.plan;
@@ -110,7 +110,7 @@ async function causesWith(
 const inALine = (error: unknown): string => messageOf(error).replaceAll('\n', ' ');
 
 interface Side {
-  context: RunContext;
+  context: LoadContext;
   planned: PlannedVariant;
 }
 
@@ -155,7 +155,7 @@ const lastingStage = (stage: Stage, seconds: number): Stage => ({
 });
 
 /** Loads the side, the only one. @param more observes the load besides its usual observers */
-async function loadOf(context: RunContext, stage: Stage, more?: Observer): Promise<Measurement> {
+async function loadOf(context: LoadContext, stage: Stage, more?: Observer): Promise<Measurement> {
   // k6 appends to its files.
   const folder = await mkdtemp(join(context.folder, 'k6-'));
   const attempt = { round: 1, onLoad: () => undefined };
@@ -210,7 +210,7 @@ function samplerOf(context: RunContext, { server }: Stage, perf: string) {
 
 /** Reads perf's samples, and loads the side once more while perf counts its calls. */
 async function causesOf(
-  context: RunContext,
+  context: LoadContext,
   stage: Stage,
   { perf, cpuMicrosOf, calls, folder }: Causes,
   { file, requests, cpuSeconds }: Sampled,

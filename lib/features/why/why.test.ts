@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { additions } from '../../cli/main.ts';
 import type { Result } from '../../result/result.ts';
 import type { WhySide } from '../../result/why.ts';
 import { cpuBars, whyLines, whyPart } from './report.ts';
@@ -6,7 +7,7 @@ import { changedSettings } from '../../report/html/differences.ts';
 import { htmlReport } from '../../report/html/run-page.ts';
 import { readArguments } from '../../cli/arguments.ts';
 import { UserError } from '../../errors.ts';
-import type { EndedRun } from '../../feature.ts';
+import type { EndedRun } from '../../runner/examine.ts';
 import { lookAfterRounds } from './after-rounds.ts';
 import { expectedLook, isAsked, lengthOfLook } from './length.ts';
 import { why } from './feature.ts';
@@ -14,7 +15,7 @@ import { flameGraph } from './flame.ts';
 import { cellText } from '../../report/table.ts';
 import { countsIn, placeOf } from './perf-output.ts';
 import { findScenario } from '../../cli/find-scenario.ts';
-import type { RunContext } from '../../runner/plan.ts';
+import type { LoadContext } from '../../runner/under-load.ts';
 import { estimatedSeconds, expectedRounds } from '../../runner/times.ts';
 import { lookAlone } from './look.ts';
 import { newFolder } from '../../../test/fixtures/new-folder.ts';
@@ -261,6 +262,7 @@ it('the causes of a load in steps are not looked at', async () => {
   const ended = (stepped: object | undefined) =>
     ({
       context: {
+        contributionsTo: () => [],
         plan: { stepped, variants: [{ variant: { name: 'workers' }, load: { requests: 1 } }] },
       },
       result: made,
@@ -275,7 +277,7 @@ it('the causes of a load in steps are not looked at', async () => {
 });
 
 it('--why is refused with a flag whose loads are made in steps', () => {
-  const known = { ...why.flags, climb: { inSteps: true, help: '' } } as const;
+  const known = { ...why.run?.flags, climb: { inSteps: true, help: '' } } as const;
   expect(() => readArguments(['--climb', '--why'], known)).toThrow(
     /^--why and --climb do not go together/,
   );
@@ -285,7 +287,7 @@ it('--why is refused with a flag whose loads are made in steps', () => {
 it('is not looked for without perf', async () => {
   const context = { plan: { scenario: {}, cores: {} }, folder: newFolder() };
   const looked = await lookAlone(
-    { ...context, signal: new AbortController().signal } as unknown as RunContext,
+    { ...context, signal: new AbortController().signal } as unknown as LoadContext,
     {
       sides: [],
       secondsOf: () => 0,
@@ -298,7 +300,11 @@ it('is not looked for without perf', async () => {
 });
 
 it('is below the table that it explains', async () => {
-  const page = await htmlReport(looked(plain, { calls: { writev: 1 }, cpu: { writev: 5 } }), []);
+  const page = await htmlReport(
+    looked(plain, { calls: { writev: 1 }, cpu: { writev: 5 } }),
+    additions.contributionsTo(looked(plain, { calls: { writev: 1 }, cpu: { writev: 5 } })),
+    [],
+  );
   expect(page.indexOf('<h2>Why</h2>')).toBeGreaterThan(page.indexOf('<h2>The table</h2>'));
 });
 

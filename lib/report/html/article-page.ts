@@ -7,23 +7,26 @@ import {
   scenarioPart,
   type ArticleRun,
 } from '../article.ts';
+import type { Contribute, Contribution } from '../contribution.ts';
 import { html, listHtml, nothing, page, partHtml, tableHtml, type Html } from './page.ts';
 
-export function articlePage(run: ArticleRun): Promise<string> {
+export function articlePage(run: ArticleRun, contributionsTo: Contribute): Promise<string> {
   const title = articleTitle(run.article);
   const { url } = run.article;
   const source = url === undefined ? nothing : html`<p><a href="${url}">${url}</a></p>`;
   const body = html`<header><h1>${title}</h1>${source}</header>
 ${articleHead(run, true).map((part) => html`<section>${partHtml(part, { wraps: true })}</section>`)}
-${[...run.results.values()].map(
-  (result) =>
-    html`<section>${partHtml(scenarioPart(result))}${barsHtml(result)}${detailsHtml(result)}</section>`,
-)}`;
+${[...run.results.values()].map((result) => scenarioHtml(result, contributionsTo(result)))}`;
   return page(title, body, []);
 }
 
-function detailsHtml(result: Result): Html[] {
-  return scenarioDetails(result).map(
+function scenarioHtml(result: Result, contributions: readonly Contribution[]): Html {
+  const part = scenarioPart(result, contributions);
+  return html`<section>${partHtml(part)}${barsHtml(result)}${detailsHtml(result, contributions)}</section>`;
+}
+
+function detailsHtml(result: Result, contributions: readonly Contribution[]): Html[] {
+  return scenarioDetails(result, contributions).map(
     ({ title, tables, below }) =>
       html`<details><summary>${title.replace(/:$/, '')}</summary><div class="side-by-side">${tables.map((table) => tableHtml(table))}</div>${listHtml(below, 'footnotes')}</details>
 `,

@@ -6,16 +6,17 @@ import { amount, enumeration, isTooWide } from '../../format.ts';
 import type { Comparison, Result, Verdict } from '../../result/result.ts';
 import { bytesLines } from '../bytes.ts';
 import { comparisonParts } from '../comparison-sentences.ts';
+import type { Contribution } from '../contribution.ts';
 import { generalLines, noiseFloorLines } from '../sentences.ts';
 import { metricWords, verdictWord } from '../metric-words.ts';
 import { effectText, marksOf, verdictCell } from '../verdict-words.ts';
 import { html, nothing, paragraphs, type Html } from './page.ts';
 
 /** A single comparison is the headline itself; several stand below a headline that counts them. */
-export function headlineHtml(result: Result): Html {
+export function headlineHtml(result: Result, contributions: readonly Contribution[]): Html {
   const shown = measuredComparisons(result);
   const around = paragraphs([
-    ...generalLines(result),
+    ...generalLines(result, contributions),
     ...bytesLines(result),
     ...noiseFloorLines(result),
   ]);

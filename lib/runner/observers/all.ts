@@ -1,5 +1,4 @@
 // The observers of each load.
-import { features } from '../../features.ts';
 import { acceptQueues } from './accept-queues.ts';
 import { coreLeavers } from './core-leavers.ts';
 import { backends, strangers } from './strangers.ts';
@@ -10,12 +9,12 @@ import { progress } from './progress.ts';
 import { usage } from './usage.ts';
 import { wakefulness } from './wakefulness.ts';
 
-/** In the order in which they begin and end: the last sample of the use is taken as soon as the load is over. */
-export const observers: readonly Observer[] = [
+/** Returns them in the order in which they begin and end: the last sample of the use is taken as soon as the load is over. */
+export const observersWith = (added: readonly Observer[]): Observer[] => [
   progress,
   usage,
   wakefulness,
-  ...features.flatMap((feature) => feature.observers ?? []),
+  ...added,
   strangers,
   coreLeavers,
   backends,

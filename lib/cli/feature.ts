@@ -1,0 +1,75 @@
+// The parts that can be taken out of bakeoff. lib/cli/main.ts names them and hands to the commands what they add. The rest of the core
+// names no feature, except in the formats of result.json and of scenarios, in the help of --rounds and --generator-cpus, in advice on
+// requests that have statuses of a log, in its texts on networks and on what a search found, and in the next step after --k6-script.
+import type { Contribute, Contribution } from '../report/contribution.ts';
+import type { Result } from '../result/result.ts';
+import type { Examiner } from '../runner/examine.ts';
+import type { PlannedMachines } from '../runner/machines.ts';
+import type { Planner } from '../runner/make-plan.ts';
+import type { Observer } from '../runner/observers/observer.ts';
+import type { PlannedSink } from '../runner/plan.ts';
+import type { AskedRequests } from '../scenario/pages.ts';
+import type { Arguments, Flag } from './arguments.ts';
+import type { Given } from './sides.ts';
+
+/** A folder of lib/features. It may use the core, and no other feature. */
+export interface Feature {
+  /** By name, in the order of the help. */
+  commands?: Readonly<Record<string, Command>>;
+  run?: RunPart;
+  /** Returns what it adds to the report of a result. */
+  report?(result: Result): Contribution;
+  keeps?: Keeps;
+}
+
+export interface Command {
+  help: string;
+  /** Runs the command and returns its exit code. The command's code is loaded here, so that other commands do not load it. */
+  run(args: string[], additions: Additions): Promise<number>;
+}
+
+/** What all features add to the commands. */
+export interface Additions {
+  runParts: readonly RunPart[];
+  contributionsTo: Contribute;
+}
+
+/** What a feature adds to commands that measure. */
+export interface RunPart {
+  /** They come last in their groups of the help. With --k6-script, only flags with `inScripts` are accepted. */
+  flags?: Readonly<Record<string, Flag>>;
+  /** Flags of compare and knobs that say what to request. In the help they follow --urls. */
+  requestFlags?: Readonly<Record<string, Flag>>;
+  /** Returns the requests that requestFlags ask for; undefined if none of the flags is given. Throws UserError (exit code 2). */
+  requests?(parsed: Arguments, sides: readonly Given[]): Promise<AskedRequests | undefined>;
+  planner?: Planner;
+  /** Observe each load, after the use of CPU time. */
+  observers?: readonly Observer[];
+  /**
+   * Returns where the flags send a run's figures besides its folder; undefined if nowhere. A run has one sink, that of the first feature
+   * that returns one.
+   * Throws UserError (exit code 2).
+   */
+  sink?(flags: ReadonlyMap<string, string>): PlannedSink | undefined;
+  /**
+   * Returns the machine on which the flags ask to start the servers; undefined means this one. A run uses that of the first feature that
+   * returns one.
+   * Throws UserError (exit code 2).
+   */
+  machines?(parsed: Pick<Arguments, 'flags' | 'read'>): PlannedMachines | undefined;
+  examiner?: Examiner;
+}
+
+/** Data that no run can make again. `clean` deletes it only with --history, for which this is the help. */
+export interface Keeps {
+  help: string;
+  folders: readonly KeptFolder[];
+}
+
+/** A folder below bakeoff's own. */
+export interface KeptFolder {
+  folder: string;
+  what: string;
+  /** This file marks the folder as bakeoff's. It is locked while the folder is in use. */
+  lock: string;
+}

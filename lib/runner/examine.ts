@@ -1,0 +1,70 @@
+// Looks at a run after its rounds.
+import { join } from 'node:path';
+import { total } from '../analysis/statistics.ts';
+import { resultJson } from '../result/result-file.ts';
+import type { Result } from '../result/result.ts';
+import { writeWhole } from '../writing.ts';
+import type { PlanDraft } from './plan.ts';
+import type { RunOutcome } from './run.ts';
+import type { LoadContext } from './under-load.ts';
+
+/** Which comparisons may be looked at: all, those with the verdict faster or slower, or none. */
+export type Examined = 'all' | 'decided' | 'none';
+
+/** A run whose rounds are done. Its servers' configs, its folder and its sink are still there. */
+export interface EndedRun {
+  context: LoadContext;
+  result: Result;
+  /** The flags of its command, by name. */
+  flags: ReadonlyMap<string, string>;
+  examined: Examined;
+  /** Shows progress: the step, the sides it looks at, the seconds left. */
+  tell(step: { what: string; seen: string; secondsLeft: number }): void;
+  /** Prints a line that stays. */
+  say(line: string): void;
+}
+
+export interface Examiner {
+  /** Estimates how many seconds `examine` takes for a run with this plan and these flags; 0 if it will not look. */
+  expectedSeconds(plan: PlanDraft, flags: ReadonlyMap<string, string>): number;
+  /**
+   * Looks at a run. Returns the result with its findings, and without verdicts that they refute; undefined if it did not look. Throws
+   * errors that end the run.
+   */
+  examine(run: EndedRun): Promise<Result | undefined>;
+}
+
+/** How a run is examined. */
+interface Asked extends Pick<EndedRun, 'flags' | 'examined'> {
+  examiners: readonly Examiner[];
+}
+
+/** Estimates how long the examiners take. */
+export function secondsToExamine(plan: PlanDraft, { examiners, flags, examined }: Asked): number {
+  if (examined === 'none') return 0;
+  return total(examiners, ({ expectedSeconds }) => expectedSeconds(plan, flags));
+}
+
+/**
+ * Lets the examiners look at a run whose rounds are done. Each finding is stored at once; an error becomes the `ended` of the outcome.
+ */
+export async function examine(
+  context: LoadContext,
+  outcome: RunOutcome,
+  { examiners, flags, examined, tell, say }: Asked & Pick<EndedRun, 'tell' | 'say'>,
+): Promise<void> {
+  const asked = { context, flags, examined, tell, say };
+  try {
+    for (const examiner of examiners) {
+      const result = await examiner.examine({ ...asked, result: outcome.result });
+      if (result === undefined) continue;
+      outcome.result = result;
+      const problem = await context.sink?.found(context, result, outcome.kept);
+      if (typeof problem === 'string') result.warnings.push(problem);
+      await writeWhole(join(context.folder, 'result.json'), resultJson(result));
+    }
+    context.signal.throwIfAborted();
+  } catch (error) {
+    outcome.ended = error;
+  }
+}
