@@ -214,7 +214,8 @@ function causeLine(errors) {
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const refusal =
-    refusalForRoot(projectRoot) ?? (await installPackages(process.env.BAKEOFF_INSTALL !== 'no'));
+    refusalForRoot(projectRoot, true) ??
+    (await installPackages(process.env.BAKEOFF_INSTALL !== 'no'));
   if (refusal !== undefined) {
     console.error(refusal);
     process.exitCode = 1;

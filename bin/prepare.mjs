@@ -4,11 +4,12 @@ import { execFileSync } from 'node:child_process';
 import { copyFileSync, existsSync, rmSync } from 'node:fs';
 import { compiledCommands } from './compile.mjs';
 import { installPackages, projectRoot } from './packages.mjs';
+import { refusalForRoot } from './refusal.mjs';
 
 // If a project depends on this folder (file:), npm runs this script without installing the folder's packages.
-const refusal = existsSync(`${projectRoot}node_modules/typescript`)
-  ? undefined
-  : await installPackages();
+const refusal =
+  refusalForRoot(projectRoot, true) ??
+  (existsSync(`${projectRoot}node_modules/typescript`) ? undefined : await installPackages());
 if (refusal !== undefined) {
   console.error(refusal);
   process.exit(1);

@@ -9,9 +9,10 @@ const readInParents = ['node_modules', 'package.json', '.npmrc'];
 /**
  * Says in one line why root must not run the bakeoff of this folder; undefined if it may, and for other users.
  * @param {string} projectRoot
+ * @param {boolean} usesAll whether packages are loaded that commands do not load, as in tests
  * @returns {string | undefined}
  */
-export function refusalForRoot(projectRoot) {
+export function refusalForRoot(projectRoot, usesAll = false) {
   if (process.geteuid?.() !== 0) return undefined;
   const root = realpathSync(projectRoot);
   const refusal = (problem, remedy) =>
@@ -23,7 +24,7 @@ export function refusalForRoot(projectRoot) {
       becomesRoot(above),
       'move bakeoff, or close what is named (chown root, chmod go-w)',
     );
-  const below = problemBelow(root);
+  const below = problemBelow(root, usesAll);
   if (below !== undefined)
     return refusal(
       becomesRoot(below),
@@ -111,9 +112,9 @@ const loaded = /\/node_modules\/(?:@?esbuild|fastest-levenshtein|valibot|yaml)(?
 
 /**
  * Looks at all folders and files with code, also behind links. Files in packages that no command loads are left out: thousands would take
- * a tenth of a second. @param {string} root @returns {string | undefined}
+ * a tenth of a second. @param {string} root @param {boolean} usesAll @returns {string | undefined}
  */
-function problemBelow(root) {
+function problemBelow(root, usesAll = false) {
   const packages = `${root}/node_modules`;
   const left = [root];
   /** Folders behind links, whose links may lead back. */
@@ -130,7 +131,7 @@ function problemBelow(root) {
     const isLink = stats.isSymbolicLink() && existsSync(place);
     const problem = isLink ? whoMayChange(place) : problemOf(place, stats, false, mayHaveLists);
     if (problem !== undefined) return problem;
-    const hasOthersFiles = place.startsWith(`${packages}/`) && !loaded.test(place);
+    const hasOthersFiles = !usesAll && place.startsWith(`${packages}/`) && !loaded.test(place);
     if (isLink) {
       const real = realpathSync(place);
       if (hasOthersFiles || followed.has(real) || `${real}/`.startsWith(`${root}/`)) continue;

@@ -56,7 +56,6 @@ export async function copyDocroot(docroot: string, target: string): Promise<void
 
 /** Other users may change the folder meanwhile, so each file is checked and copied through the same descriptor. */
 function copyFolder(folder: string, target: string): void {
-  const { O_RDONLY, O_NONBLOCK } = constants;
   const descriptor = openFolder(folder);
   const root = readlinkSync(`/proc/self/fd/${descriptor}`);
   copyOpen(descriptor, target, []);
@@ -76,16 +75,33 @@ function copyFolder(folder: string, target: string): void {
       if (stats.isDirectory()) {
         mkdirSync(to);
         for (const inner of readdirSync(opened)) {
-          const from = openSync(path.join(opened, inner), O_RDONLY | O_NONBLOCK);
-          copyOpen(from, path.join(to, inner), [...around, place]);
+          const copy = path.join(to, inner);
+          const from = openPlace(path.join(opened, inner), path.relative(target, copy));
+          copyOpen(from, copy, [...around, place]);
         }
       } else if (stats.isFile()) {
         requireSpaceFor(stats.size, name, to);
         copyFileSync(opened, to);
-      } else throw new Error(`${name} is a pipe, socket or device: take it out`);
+      }
     } finally {
       closeSync(descriptor);
     }
+  }
+}
+
+/** Opens a file without reading it (open(2)). Node has no name for it. */
+const O_PATH = 0o10000000;
+
+/** Opens a file or folder. Other things are not opened: some devices do something then, such as /dev/watchdog. */
+function openPlace(place: string, name: string): number {
+  const found = openSync(place, O_PATH);
+  try {
+    const stats = fstatSync(found);
+    if (!stats.isFile() && !stats.isDirectory())
+      throw new Error(`${name} is a pipe, socket or device: take it out`);
+    return openSync(`/proc/self/fd/${found}`, constants.O_RDONLY | constants.O_NONBLOCK);
+  } finally {
+    closeSync(found);
   }
 }
 

@@ -70,6 +70,8 @@ export async function openScope(folder: string, user?: RunAs) {
   }
 
   async function end(): Promise<void> {
+    // Somebody has killed it.
+    if (guard.hasExited()) return endLeft(folder);
     const left = isMarked ? processes(true) : [];
     guard.process.stdin?.on('error', () => undefined).end(`${left.join(' ')}\n`);
     await Promise.race([guard.exited, delay(endMs, undefined, { ref: false })]);

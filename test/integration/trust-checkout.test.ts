@@ -65,6 +65,13 @@ describe('a checkout', () => {
     expect(says()).toEqual(isAccepted);
     chmodSync(join(packages, 'esbuild/main.js'), 0o666);
     expect(says()).toMatch(/^root does not .*: every user may write to \S+\/main\.js, .*\n$/);
+    chmodSync(join(packages, 'esbuild/main.js'), 0o644);
+    mkdirSync(join(packages, 'vitest'));
+    const ofTests = join(packages, 'vitest/of-tests.js');
+    writeFileSync(ofTests, '');
+    chmodSync(ofTests, 0o666);
+    expect(refusalForRoot(root)).toBeUndefined();
+    expect(refusalForRoot(root, true)).toMatch(/: every user may write to \S+\/of-tests\.js, /);
     rmSync(join(root, 'node_modules'));
     mkdirSync(join(root, '.git'));
     writeFileSync(join(root, '.git/config'), '');

@@ -1,6 +1,7 @@
 // Reads requests that other tools have stored: a browser's HAR, targets of vegeta.
 import { existsSync, realpathSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
+import { whoMayChange } from '../../../bin/trust.mjs';
 import { prefixed, usageError } from '../../errors.ts';
 import { readBytes } from '../../files.ts';
 import { percent, whole } from '../../format.ts';
@@ -159,11 +160,15 @@ function isBelow(file: string, folder: string): boolean {
 export function readTargets(file: string): AskedRequests {
   const text = textOfFile('--targets', file, mostBytes);
   const targetsFile = fromCallersFolder(file);
-  const isAnothers = statSync(targetsFile).uid !== 0;
-  // Untrusted targets must not send root's files to a server. A targets file that belongs to root may name files that others cannot
-  // read, but only next to it or below.
-  const mustBeOpen = (body: string) =>
-    process.geteuid?.() === 0 && (isAnothers || !isBelow(body, dirname(targetsFile)));
+  // Targets that others may change must not send root's files to a server. Other targets may name files that not every user may read, but
+  // only next to them or below.
+  const stats = statSync(targetsFile);
+  const isAnothers = stats.isFile() ? whoMayChange(targetsFile) !== undefined : stats.uid !== 0;
+  const folder = dirname(targetsFile);
+  const limits = (body: string): Parameters<typeof readBytes>[2] => {
+    if (process.geteuid?.() !== 0) return {};
+    return isAnothers || !isBelow(body, folder) ? { forAll: true } : { below: folder };
+  };
   const requests: HostRequest[] = [];
   let address: string | undefined;
   const add = (method: string, url: string, where: string, more: Partial<LoadRequest> = {}) => {
@@ -200,10 +205,9 @@ export function readTargets(file: string): AskedRequests {
     else if (open !== undefined && line.startsWith('@')) {
       const body = fromCallersFolder(line.slice(1));
       const before = `${where}: the body ${line.slice(1)}: `;
-      open.bodyBase64 = prefixed(
-        () => readBytes(body, mostBytes, { forAll: mustBeOpen(body) }),
-        before,
-      ).toString('base64');
+      open.bodyBase64 = prefixed(() => readBytes(body, mostBytes, limits(body)), before).toString(
+        'base64',
+      );
     } else if (open !== undefined && name !== '') {
       const header = { name, value: value.trim() };
       if (!isSent(header) && !/^host$/i.test(name)) continue;

@@ -306,6 +306,10 @@ test.runIf(process.getuid?.() === 0)("another user's targets send no file of roo
   const away = written(`POST http://a.example/\n@${elsewhere}\n`);
   expect(await refusalOf((async () => readTargets(away))())).toMatch(/not every user may read it/);
   written('POST http://a.example/\n@body\n');
+  // Where others may put another file.
+  chmodSync(folder, 0o777);
+  expect(await refusalOf((async () => readTargets(file))())).toMatch(/not every user may read it/);
+  chmodSync(folder, 0o755);
   chownSync(join(folder, file), 65_533, 65_533);
   expect(await refusalOf((async () => readTargets(file))())).toMatch(
     /^--targets f, line 2: the body body: not every user may read it/,
