@@ -116,7 +116,10 @@ function hasOnlyTrusted(gid) {
   const named = groups.flatMap(([, , , names = '']) => names.split(',').filter(Boolean));
   const uidOf = (name) => Number(users.find(([user]) => user === name)?.[2]);
   const primary = users.filter(([, , , id]) => Number(id) === gid).map(([, , uid]) => Number(uid));
-  return [...named.map(uidOf), ...primary].every((uid) => trusted.has(uid));
+  const members = [...named.map(uidOf), ...primary];
+  // A directory service may have members of a group that is empty here. Those of the system itself, such as staff, have numbers below 100.
+  if (members.length === 0) return gid < 100;
+  return members.every((uid) => trusted.has(uid));
 }
 
 /** Whether others may make files in a sticky folder. @param {import('node:fs').Stats} stats of a folder */

@@ -183,8 +183,8 @@ export async function runPlan(
 ): Promise<RunOutcome & { folder: RunFolder }> {
   const startedAt = new Date();
   const plan: Plan = { ...draft, run: runName(draft.scenario.name, startedAt) };
-  const afterSeconds = secondsToExamine(plan, options);
-  expectToMeasure(estimatedSeconds(plan) + afterSeconds);
+  const toExamine = secondsToExamine(plan, options);
+  expectToMeasure(estimatedSeconds(plan) + toExamine.most);
   const folder = await createRunFolder(options.out, plan.run);
   run.onClose(() => giveToCaller(folder.path));
   if (options.keepSecrets !== true) run.onClose(() => removeMixFiles(folder.path));
@@ -197,11 +197,7 @@ export async function runPlan(
     say(options, [
       ...addressLines(plan),
       ...headingLines(headingOf(plan, environment)),
-      ...(afterSeconds === 0
-        ? []
-        : [
-            `then each side alone, about ${duration(afterSeconds)} for all (--no-look leaves that out)`,
-          ]),
+      ...lookLine(toExamine),
       ...(environment.coreNotes ?? []),
       ...fewAnswersLines(draft),
       ...fewRoundsLines(draft),
@@ -238,6 +234,14 @@ export async function runPlan(
   } finally {
     progress.clear();
   }
+}
+
+/** Announces the loads after the rounds, if there are any. */
+function lookLine({ fewest, most }: ReturnType<typeof secondsToExamine>): string[] {
+  if (most === 0) return [];
+  const [least, longest] = [duration(fewest), duration(most)];
+  const time = least === longest ? least : `${least} to ${longest}`;
+  return [`then each side alone, about ${time} for all (--no-look leaves that out)`];
 }
 
 /** Returns what runs the command; undefined without one. @param tell gets a line, once */

@@ -6,6 +6,7 @@ import type { Result } from '../result/result.ts';
 import { writeWhole } from '../writing.ts';
 import type { PlanDraft } from './plan.ts';
 import type { RunOutcome } from './run.ts';
+import { expectedRounds } from './times.ts';
 import type { LoadContext } from './under-load.ts';
 
 /** Which comparisons may be looked at: all, those with the verdict faster or slower, or none. */
@@ -25,8 +26,8 @@ export interface EndedRun {
 }
 
 export interface Examiner {
-  /** Estimates how many seconds `examine` takes for a run with this plan and these flags; 0 if it will not look. */
-  expectedSeconds(plan: PlanDraft, flags: ReadonlyMap<string, string>): number;
+  /** Estimates how many seconds `examine` takes after so many rounds of this plan with these flags; 0 if it will not look. */
+  expectedSeconds(plan: PlanDraft, flags: ReadonlyMap<string, string>, rounds: number): number;
   /**
    * Looks at a run. Returns the result with its findings, and without verdicts that they refute; undefined if it did not look. Throws
    * errors that end the run.
@@ -39,10 +40,14 @@ interface Asked extends Pick<EndedRun, 'flags' | 'examined'> {
   examiners: readonly Examiner[];
 }
 
-/** Estimates how long the examiners take. */
-export function secondsToExamine(plan: PlanDraft, { examiners, flags, examined }: Asked): number {
-  if (examined === 'none') return 0;
-  return total(examiners, ({ expectedSeconds }) => expectedSeconds(plan, flags));
+/** Estimates how many seconds the examiners take after the fewest and the most rounds of a run. */
+export function secondsToExamine(plan: PlanDraft, { examiners, flags, examined }: Asked) {
+  const after = (rounds: number) =>
+    examined === 'none'
+      ? 0
+      : total(examiners, ({ expectedSeconds }) => expectedSeconds(plan, flags, rounds));
+  const { fewest, most } = expectedRounds(plan);
+  return { fewest: after(fewest), most: after(most) };
 }
 
 /**

@@ -6,7 +6,7 @@ import { present } from '../present.ts';
 import type { Phase } from '../result/result.ts';
 import { isAtRate, type Load } from '../scenario/load.ts';
 import type { ServerSpec } from '../scenario/model.ts';
-import { isConfigured } from '../scenario/variants.ts';
+import { isConfigured, programOf } from '../scenario/variants.ts';
 import type { RunningServer } from '../servers/index.ts';
 import { drawnBy, type Group, type KeptRound, type PlannedVariant, type Stage } from './plan.ts';
 
@@ -29,8 +29,7 @@ interface Seen {
 /** The groups of a round, with its warm-ups. @param seed of the round */
 export function withRoundsWarmups(groups: readonly Group[], seen: Seen, seed: string): Group[] {
   const pausing = pausingIn(seen.kept);
-  return groups.map((planned) => {
-    const known = withKnownWarmup(planned, seen.kept);
+  return withKnownWarmups(groups, seen.kept).map((known) => {
     const coarse = withCoarseWarmup(withRandomWarmup(known, pausing, seed), seen.rps);
     return withSharedWarmup(coarse, seen.kept.at(-1)?.outcomes);
   });
@@ -114,19 +113,19 @@ export function withCoarseWarmup(group: Group, rps: Readonly<Record<string, numb
 }
 
 /**
- * The group of a round: a server that took long to get warm in each round so far has half of the shortest of these warm-ups before anything
- * is judged. Interpreted code is as slow for a while, before a compiler begins, and seems to be warm.
+ * The groups of a round: a server that took long to get warm in each round so far has half of the shortest of these warm-ups before
+ * anything is judged. Interpreted code is as slow for a while, before a compiler begins, and seems to be warm.
  */
-export function withKnownWarmup(group: Group, kept: readonly KeptRound[]): Group {
-  const sides = group.sides.map((side) => {
-    const { load, variant } = side;
-    const ends = kept.map(({ outcomes }) => outcomes.get(variant.name)?.phases[0]?.continuous);
-    const shortest = Math.min(...ends.map((end) => end?.warmupSeconds ?? 0));
-    const isKnown = kept.length > 0 && load.warmupLimitSeconds !== undefined;
-    if (!isKnown || shortest / 2 <= load.warmupSeconds) return side;
-    return { ...side, load: { ...load, warmupSeconds: shortest / 2 } };
-  });
-  return { ...group, sides };
+export function withKnownWarmups(groups: readonly Group[], kept: readonly KeptRound[]): Group[] {
+  const seconds = new Map<string, number>();
+  for (const { sides } of groups)
+    for (const { load, variant } of sides) {
+      const ends = kept.map(({ outcomes }) => outcomes.get(variant.name)?.phases[0]?.continuous);
+      const shortest = Math.min(...ends.map((end) => end?.warmupSeconds ?? 0));
+      const isKnown = kept.length > 0 && load.warmupLimitSeconds !== undefined;
+      if (isKnown && shortest / 2 > load.warmupSeconds) seconds.set(variant.name, shortest / 2);
+    }
+  return withWarmups(groups, seconds);
 }
 
 /** The variants whose server paused for so long in a round that it matters how often it does. */
@@ -205,15 +204,25 @@ export function goingOn(stages: readonly Stage[], { sides }: Group): Stage[] {
   });
 }
 
-/** Returns the groups with these warm-ups, in seconds by variant. */
+/**
+ * Returns the groups with these warm-ups, in seconds by variant. Sides with one program all have the longest of theirs: with different ones,
+ * one of two equal servers would be warmer, and so faster.
+ */
 export function withWarmups(
   groups: readonly Group[],
   warmupSeconds: ReadonlyMap<string, number>,
 ): Group[] {
+  const longest = new Map<string, number>();
+  for (const { variant } of groups.flatMap(({ sides }) => sides)) {
+    const program = programOf(variant.server);
+    const seconds = warmupSeconds.get(variant.name) ?? 0;
+    longest.set(program, Math.max(seconds, longest.get(program) ?? 0));
+  }
   const lengthened = (side: PlannedVariant): PlannedVariant => {
-    const seconds = warmupSeconds.get(side.variant.name);
-    if (seconds === undefined) return side;
-    return { ...side, load: { ...side.load, warmupSeconds: seconds } };
+    const { load, variant } = side;
+    const seconds = longest.get(programOf(variant.server)) ?? 0;
+    if (seconds <= load.warmupSeconds) return side;
+    return { ...side, load: { ...load, warmupSeconds: seconds } };
   };
   return groups.map((group) => ({ ...group, sides: group.sides.map(lengthened) }));
 }

@@ -120,10 +120,15 @@ function requireRight(
     fail(
       `: it runs as ${user} here: open all folders above the page (chmod o+x) and the page (chmod o+r), or ${another}${howToAsk}`,
     );
-  if (status === 502 || status === 504)
+  if (status === 502 || status === 504) {
+    const socket =
+      user === undefined
+        ? ''
+        : `; if it listens on a unix socket, open that to all users (chmod o+rw; of php-fpm: listen.mode = 0666), since the server runs as ${user} here`;
     fail(
-      `: its backend does not answer; start the backend first, since bakeoff does not${withName(check)}`,
+      `: its backend does not answer; start the backend first, since bakeoff does not${socket}${withName(check)}`,
     );
+  }
   fail(
     `${to}: ${another}${withName(check) || howToAsk}, or expect this one (--status ${status}; in a scenario page.status)`,
   );

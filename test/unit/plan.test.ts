@@ -26,7 +26,7 @@ import {
   warmCosts,
   warmAtOnce,
   withCoarseWarmup,
-  withKnownWarmup,
+  withKnownWarmups,
   withRandomWarmup,
   withSharedWarmup,
 } from '../../lib/runner/warmups.ts';
@@ -191,6 +191,11 @@ test('where sides differ much, warm-ups end while servers still get a little fas
 test('a server that took long to get warm in each round is not judged before half of that', () => {
   const [group] = planOf().groups as [Group];
   const [{ variant, load }] = group.sides as [PlannedVariant];
+  const h2o: ConfiguredServer = { name: 'h2o', config: [], workers: 1 };
+  const elsewhere = {
+    variant: { ...variant, name: 'elsewhere', server: h2o },
+    load,
+  } as PlannedVariant;
   const seconds = (...warmUps: number[]) => {
     const kept = warmUps.map((warmupSeconds, index) => {
       const outcome = outcomeOf(variant.server, {
@@ -199,11 +204,14 @@ test('a server that took long to get warm in each round is not judged before hal
       });
       return { round: index + 1, outcomes: new Map([[variant.name, outcome]]) };
     });
-    return withKnownWarmup(group, kept).sides.map((side) => side.load.warmupSeconds);
+    return withKnownWarmups([group, { sides: [elsewhere] }], kept).map(({ sides }) =>
+      sides.map((side) => side.load.warmupSeconds),
+    );
   };
   const usual = seconds();
-  expect(usual).toEqual(group.sides.map((side) => side.load.warmupSeconds));
-  expect(seconds(30, 12.8)).toEqual([6.4, usual[1]]);
+  expect(usual[0]).toEqual(group.sides.map((side) => side.load.warmupSeconds));
+  // Another side of the program has the same, so that neither is faster by that alone; another program has its own.
+  expect(seconds(30, 12.8)).toEqual([[6.4, 6.4], [load.warmupSeconds]]);
   expect(seconds(30, load.warmupSeconds)).toEqual(usual);
 });
 

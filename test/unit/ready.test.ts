@@ -243,6 +243,11 @@ const usual = '200 (--url; in a scenario page.path), or expect this one (--statu
 
 it.each<[number, Partial<ReadyCheck>, string]>([
   [504, {}, 'status 504: its backend does not answer; '],
+  [
+    502,
+    { user: 'some user' },
+    'open that to all users (chmod o+rw; of php-fpm: listen.mode = 0666)',
+  ],
   [403, { user: 'some user' }, 'status 403: it runs as some user here: open '],
   [301, { page: b }, '/x (host b.org) answers with status 301 to https://example.org/: give a '],
   [

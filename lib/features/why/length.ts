@@ -2,7 +2,7 @@
 import { total } from '../../analysis/statistics.ts';
 import { serverMetricNames } from '../../result/server-metrics.ts';
 import type { PlanDraft, PlannedVariant } from '../../runner/plan.ts';
-import { estimatedSeconds, expectedRounds } from '../../runner/times.ts';
+import { estimatedSeconds } from '../../runner/times.ts';
 import { isCounted } from '../../scenario/load.ts';
 import { loadOf } from '../../scenario/variants.ts';
 
@@ -65,12 +65,16 @@ export function lengthOfLook(
   return { secondsOf, takes };
 }
 
-/** Estimates the seconds of the look after the fewest rounds of a run; 0 if there will surely be none. */
-export function expectedLook(plan: PlanDraft, flags: ReadonlyMap<string, string>): number {
+/** Estimates the seconds of the look after so many rounds; 0 if there will surely be none. */
+export function expectedLook(
+  plan: PlanDraft,
+  flags: ReadonlyMap<string, string>,
+  rounds: number,
+): number {
   if (flags.has('no-look') || plan.stepped !== undefined || plan.variants.length < 2) return 0;
   // perf needs root.
   const asksWhy = isAsked(flags) && process.getuid?.() === 0;
-  const tookSeconds = estimatedSeconds(plan, expectedRounds(plan).fewest);
+  const tookSeconds = estimatedSeconds(plan, rounds);
   const looked = { sides: plan.variants, asksWhy, tookSeconds, isJudged: () => true };
   const { secondsOf, takes } = lengthOfLook(plan, looked);
   if (!asksWhy && plan.variants.every((side) => secondsOf(side) === 0)) return 0;
