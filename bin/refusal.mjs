@@ -137,7 +137,8 @@ function problemBelow(root, usesAll = false) {
       if (hasOthersFiles || followed.has(real) || `${real}/`.startsWith(`${root}/`)) continue;
       followed.add(real);
     }
-    if (statSync(place, { throwIfNoEntry: false })?.isDirectory() !== true) continue;
+    const behind = isLink ? statSync(place, { throwIfNoEntry: false }) : stats;
+    if (behind?.isDirectory() !== true) continue;
     for (const entry of entriesOf(place)) {
       const isLeftOut = place === root && withoutCode.has(entry.name);
       if (!isLeftOut && !(hasOthersFiles && entry.isFile())) left.push(`${place}/${entry.name}`);

@@ -1,6 +1,7 @@
 // npm run grafana, with a real influxd and a stand-in for Grafana.
 import { once } from 'node:events';
 import { existsSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from 'node:fs';
+import { createServer as createHttpServer } from 'node:http';
 import { createServer } from 'node:net';
 import { getPriority } from 'node:os';
 import { join } from 'node:path';
@@ -182,6 +183,22 @@ it('reports in one line that Grafana does not start', async () => {
   expect(lastLine(failing)).toMatch(
     /^Grafana does not start: .*"database is locked" \(its log: \S+\/grafana\.log\)$/,
   );
+});
+
+it("names no other server at Grafana's port", async () => {
+  const grafana = fakeGrafana();
+  const command = start([], grafana, { FAKE_GRAFANA: 'late' });
+  const { args } = await vi.waitFor(grafana.started, { timeout: 30_000, interval: 20 });
+  const [, port] =
+    /^http_port = (\d+)$/m.exec(
+      readFileSync(args[args.indexOf('--config') + 1] as string, 'utf8'),
+    ) ?? expect.fail();
+  const other = createHttpServer((_, response) => void response.end('{"database":"ok"}'));
+  other.listen(Number(port), '127.0.0.1');
+  onTestFinished(() => void other.close());
+  expect(await command.ended).toBe(1);
+  expect(lastLine(command)).toMatch(/^Grafana does not start: .*EADDRINUSE/);
+  expect(command.stdout()).not.toContain('Log in');
 });
 
 it.skipIf(hasGrafana)('runs the image of the compose file if Docker works', async () => {

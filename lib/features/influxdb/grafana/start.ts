@@ -19,7 +19,13 @@ import {
   withoutVariables,
 } from '../../../process.ts';
 import { lastLines } from '../../../program-logs.ts';
-import { loopbackAddress, portProblem } from '../../../servers/ports.ts';
+import {
+  listeningSockets,
+  listensOn,
+  loopbackAddress,
+  portProblem,
+} from '../../../servers/ports.ts';
+import { processTree } from '../../../servers/usage.ts';
 import { type Machine, find, findAll, isExecutableFile } from '../../../setup/machine.ts';
 import { fromCallersFolder, projectRoot } from '../../../setup/paths.ts';
 import { database, type Influx } from '../../../influx/address.ts';
@@ -131,7 +137,7 @@ export async function startGrafana({
   };
   try {
     const deadline = performance.now() + startTimeoutMs;
-    while (!(await isHealthy(origin).catch(() => false))) {
+    while (!(isOwn(child.pid, port, program) && (await isHealthy(origin).catch(() => false)))) {
       signal.throwIfAborted();
       if (child.hasExited()) throw new UserError(`Grafana does not start: ${await ended}`);
       if (performance.now() > deadline)
@@ -205,6 +211,17 @@ function commandOf(
     `entrypoint=${home}/bin/grafana`,
   ].map((option) => `--${option}`);
   return { command, args: ['run', '--rm', '--init', ...options, image, ...server] };
+}
+
+/** Whether no other user listens at the port: who is shown a page there types the password. */
+function isOwn(pid: number, port: number, { image }: GrafanaProgram): boolean {
+  if (image === undefined) {
+    const at = { address: loopbackAddress, port };
+    return processTree('/proc', String(pid)).some((id) => listensOn(Number(id), at));
+  }
+  // The port of a container is Docker's.
+  const users = listeningSockets('/proc/self').filter((socket) => socket.port === port);
+  return users.every(({ uid }) => uid === 0 || uid === process.getuid?.());
 }
 
 async function isHealthy(origin: string): Promise<boolean> {
