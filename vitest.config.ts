@@ -60,7 +60,7 @@ export default defineConfig({
   css: { postcss: {} },
   test: {
     // Several runs share the cores. And else tsx, which tests start, takes compiled files from a folder that another user may have made in /tmp.
-    env: { TSX_DISABLE_CACHE: '1', BAKEOFF_FIRST: 'no' },
+    env: { TSX_DISABLE_CACHE: '1', BAKEOFF_PRIORITY: 'no' },
     // Most tests wait for servers or timers, so four workers share two cores.
     maxWorkers: 4,
     // A worker's files share their modules: reading them anew for each takes longer than most tests.

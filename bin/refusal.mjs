@@ -28,7 +28,7 @@ export function refusalForRoot(projectRoot, usesAll = false) {
   if (below !== undefined)
     return refusal(
       becomesRoot(below),
-      `close it with chown -R root ${root} and chmod -R go-w ${root}`,
+      `close it with chown -R root ${root} and chmod -R go-w ${root} (if it is behind a link, that place)`,
     );
   const beside = problemOfDependencies(root);
   if (beside !== undefined)

@@ -104,7 +104,7 @@ export function readArguments(args: readonly string[], known: Readonly<Record<st
       const load = partsOfLoad.get(name);
       if (load !== undefined && Object.hasOwn(known, 'load'))
         throw usageError(
-          `there is no flag "${rawName}": it is a part of the load: --load "${load}"`,
+          `there is no flag "${rawName}": give it in the load, such as --load "${load}"`,
         );
       const all = Object.keys(known).map((flagName) => `--${flagName}`);
       throw unknownWord('flag', rawName, all);

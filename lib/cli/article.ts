@@ -61,7 +61,8 @@ export async function runArticle(article: Article, options: ScenarioOptions): Pr
         missing.push(`${name}: ${possible.why}`);
         console.error(leftOutLine(possible));
       }
-      const done = options.resume && (await findDone(scenario, asked));
+      const done =
+        options.resume && (await findDone(scenario, asked, (line) => say(options, [line])));
       if (done) {
         results.set(name, done.result);
         say(options, [`it is measured: ${done.folder}`]);

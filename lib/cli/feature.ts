@@ -1,5 +1,5 @@
 // The parts that can be taken out of bakeoff. lib/cli/main.ts names them and hands to the commands what they add. The rest of the core
-// names no feature, except in the formats of result.json and of scenarios, in the help of --rounds and --generator-cpus, in advice on
+// names no feature, except in the formats of result.json and of scenarios, in the help of --rounds and --generator-cpus, with --no-look, in advice on
 // requests that have statuses of a log, in its texts on networks and on what a search found, and in the next step after --k6-script.
 import type { Contribute, Contribution } from '../report/contribution.ts';
 import type { Result } from '../result/result.ts';

@@ -19,6 +19,7 @@ import { fewAnswersLines, fewRoundsLines, runName, serversOf } from '../runner/m
 import { onlyThisMachine, type Machines } from '../runner/machines.ts';
 import { type Plan, type PlanDraft, type RunContext } from '../runner/plan.ts';
 import { estimatedSeconds } from '../runner/times.ts';
+import { priorityOf, type Priority } from '../runner/priority.ts';
 import {
   checkResultsFolder,
   createRunFolder,
@@ -184,7 +185,8 @@ export async function runPlan(
   const startedAt = new Date();
   const plan: Plan = { ...draft, run: runName(draft.scenario.name, startedAt) };
   const toExamine = secondsToExamine(plan, options);
-  expectToMeasure(estimatedSeconds(plan) + toExamine.most);
+  const priority = priorityOf(plan);
+  expectToMeasure(estimatedSeconds(plan) + Math.max(toExamine.fewest, toExamine.most));
   const folder = await createRunFolder(options.out, plan.run);
   run.onClose(() => giveToCaller(folder.path));
   if (options.keepSecrets !== true) run.onClose(() => removeMixFiles(folder.path));
@@ -198,6 +200,7 @@ export async function runPlan(
       ...addressLines(plan),
       ...headingLines(headingOf(plan, environment)),
       ...lookLine(toExamine),
+      ...priorityLine(priority),
       ...(environment.coreNotes ?? []),
       ...fewAnswersLines(draft),
       ...fewRoundsLines(draft),
@@ -212,6 +215,7 @@ export async function runPlan(
       script,
       observers: options.observers,
       contributionsTo: options.contributionsTo,
+      priority,
       ...present({ answers, prepare: preparing(plan.prepare, run.signal, events.say) }),
     };
     const outcome = await runRounds(
@@ -236,10 +240,17 @@ export async function runPlan(
   }
 }
 
-/** Announces the loads after the rounds, if there are any. */
+function priorityLine({ goesFirst }: Priority): string[] {
+  if (!goesFirst) return [];
+  return [
+    'servers and k6 go before other programs on their cores (BAKEOFF_PRIORITY=no: they do not)',
+  ];
+}
+
+/** Announces the loads after the rounds, if there are any. With --max-time, more rounds may leave less time for them. */
 function lookLine({ fewest, most }: ReturnType<typeof secondsToExamine>): string[] {
-  if (most === 0) return [];
-  const [least, longest] = [duration(fewest), duration(most)];
+  if (fewest === 0 && most === 0) return [];
+  const [least, longest] = [Math.min(fewest, most), Math.max(fewest, most)].map(duration);
   const time = least === longest ? least : `${least} to ${longest}`;
   return [`then each side alone, about ${time} for all (--no-look leaves that out)`];
 }

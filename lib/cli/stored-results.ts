@@ -38,10 +38,14 @@ export function readResult(file: string): Result {
   return checkResult(bytes.toString('utf8'), file);
 }
 
-/** Returns the newest complete run of the scenario in --out with the same plan, made since this boot, for which verdicts hold. */
+/**
+ * Returns the newest complete run of the scenario in --out with the same plan, made since this boot, for which verdicts hold.
+ * @param tell gets a line for a run that is not used since others may have written it
+ */
 export async function findDone(
   scenario: Scenario,
   asked: AskedOptions,
+  tell: (line: string) => void,
 ): Promise<{ folder: string; result: Result } | undefined> {
   const draft = localDraft(scenario, asked);
   if (draft === undefined) return undefined;
@@ -51,16 +55,18 @@ export async function findDone(
     if (scenarioOfRun(name) !== scenario.name) continue;
     const folder = path.join(asked.out, name);
     const result = resultIn(folder);
-    if (result?.environment.bootId === bootId && isOfPlan(result, draft)) return { folder, result };
+    if (result?.environment.bootId !== bootId || !isOfPlan(result, draft)) continue;
+    const others = whoMayChange(path.join(folder, 'result.json'));
+    if (others === undefined) return { folder, result };
+    tell(`${folder} does not count: ${others}`);
   }
   return undefined;
 }
 
-/** @param folder of a run; undefined if others may have written its result, or if it is not of this version, or damaged */
+/** @param folder of a run; undefined if its result is not of this version, or damaged */
 function resultIn(folder: string): Result | undefined {
-  const file = path.join(folder, 'result.json');
   try {
-    return whoMayChange(file) === undefined ? readResult(file) : undefined;
+    return readResult(path.join(folder, 'result.json'));
   } catch (error) {
     if (error instanceof UserError) return undefined;
     throw error;

@@ -1,22 +1,23 @@
 // Loads a group's servers with k6, while observers look on.
 import { k6Files, type LoadPlan, type PhaseOutcome } from '../k6/load-plan.ts';
-import { prioritise } from '../process.ts';
 import { overflowTexts } from '../report/warnings/turned-away.ts';
 import type { LoadResult } from '../result/load-result.ts';
 import { pathOfPage } from '../scenario/pages.ts';
 import { isWatched } from '../servers/index.ts';
-import { thisMachine } from '../setup/machine.ts';
 import { loadPlanFor } from './k6-plan.ts';
 import { startK6, waitForK6, type K6Options, type RunningK6 } from './k6.ts';
 import { observersWith } from './observers/all.ts';
 import { whileObserved, type Observed, type Observer } from './observers/observer.ts';
 import { RoundFailure } from './failures.ts';
 import type { Attempt, Group, RunContext, Stage } from './plan.ts';
+import { raisePriority, type Priority } from './priority.ts';
 
 /** A run that can load. */
 export interface LoadContext extends RunContext {
   /** They observe each load beside the core's own observers. */
   observers: readonly Observer[];
+  /** Absent: the usual one. */
+  priority?: Priority;
 }
 
 /** What was measured and observed of a side. */
@@ -51,11 +52,12 @@ export async function underLoad(
   const loadPlan = planOfLoad(context, group, stages, attempt);
   const output = (await context.sink?.k6Output()) ?? null;
   let k6: RunningK6 | undefined;
+  const { nice, giveBack } = await raisePriority(context.priority, stages);
   try {
     const all = [...observersWith(context.observers), ...more];
     const end = await whileObserved(all, { plan, stages, attempt }, async (started) => {
       signal.throwIfAborted();
-      k6 = await startLoad(context, stages, { folder, loadPlan, output });
+      k6 = await startLoad(context, stages, { folder, loadPlan, output, nice });
       started(k6);
       const peerDied = Promise.race(stages.map(({ died }) => died));
       return waitForK6(k6, loadPlan, signal, peerDied);
@@ -71,6 +73,7 @@ export async function underLoad(
     }));
   } finally {
     await k6?.stop(k6GraceMs);
+    await giveBack();
   }
 }
 
@@ -104,30 +107,16 @@ function withOverflows(
   return texts.length === 0 ? failure : new RoundFailure([failure.message, ...texts].join('; '));
 }
 
-/** At this priority, busy servers and k6 leave a tenth of their cores to other programs. */
-const firstNice = -10;
-
 async function startLoad(
   { plan: { cores }, tools, script }: RunContext,
   stages: readonly Stage[],
-  options: Pick<K6Options, 'folder' | 'loadPlan' | 'output'>,
+  options: Pick<K6Options, 'folder' | 'loadPlan' | 'output' | 'nice'>,
 ): Promise<RunningK6> {
-  // Other programs would take from one side what they do not take from the other. A server that is not ours, and a backend, may be on the
-  // same cores: they keep their share of them.
-  const goFirst =
-    thisMachine().goesFirst &&
-    stages.every(({ server }) => server.atAddress === undefined && server.upstreams.length === 0);
-  const isHere = cores.serverHost === undefined;
-  const servers = stages.flatMap(({ server }) =>
-    goFirst && isHere && isWatched(server) ? server.processes() : [],
-  );
-  await Promise.all(servers.map((pid) => prioritise(Number(pid), firstNice)));
   return startK6({
     ...options,
     binary: tools.k6,
     script,
     cpus: cores.generatorCpus,
     before: stages[0]?.enclosure?.client.enter,
-    nice: goFirst ? firstNice : undefined,
   });
 }

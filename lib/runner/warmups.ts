@@ -28,7 +28,7 @@ interface Seen {
 
 /** The groups of a round, with its warm-ups. @param seed of the round */
 export function withRoundsWarmups(groups: readonly Group[], seen: Seen, seed: string): Group[] {
-  const pausing = pausingIn(seen.kept);
+  const pausing = ofSameProgram(groups, pausingIn(seen.kept));
   return withKnownWarmups(groups, seen.kept).map((known) => {
     const coarse = withCoarseWarmup(withRandomWarmup(known, pausing, seed), seen.rps);
     return withSharedWarmup(coarse, seen.kept.at(-1)?.outcomes);
@@ -128,6 +128,17 @@ export function withKnownWarmups(groups: readonly Group[], kept: readonly KeptRo
   return withWarmups(groups, seconds);
 }
 
+/** The variants with the program of one of these. */
+function ofSameProgram(groups: readonly Group[], names: ReadonlySet<string>): Set<string> {
+  const variants = groups.flatMap(({ sides }) => sides.map(({ variant }) => variant));
+  const programs = new Set(
+    variants.filter(({ name }) => names.has(name)).map(({ server }) => programOf(server)),
+  );
+  return new Set(
+    variants.filter(({ server }) => programs.has(programOf(server))).map(({ name }) => name),
+  );
+}
+
 /** The variants whose server paused for so long in a round that it matters how often it does. */
 function pausingIn(rounds: readonly Pick<KeptRound, 'outcomes'>[]): Set<string> {
   const pausing = new Set<string>();
@@ -220,7 +231,10 @@ export function withWarmups(
   }
   const lengthened = (side: PlannedVariant): PlannedVariant => {
     const { load, variant } = side;
-    const seconds = longest.get(programOf(variant.server)) ?? 0;
+    const own = warmupSeconds.get(variant.name) ?? 0;
+    // A length that is named, or none at all, is nobody else's to change.
+    const isFixed = load.warmupLimitSeconds === undefined;
+    const seconds = isFixed ? own : (longest.get(programOf(variant.server)) ?? 0);
     if (seconds <= load.warmupSeconds) return side;
     return { ...side, load: { ...load, warmupSeconds: seconds } };
   };

@@ -100,6 +100,10 @@ function openPlace(place: string, name: string): number {
     if (!stats.isFile() && !stats.isDirectory())
       throw new Error(`${name} is a pipe, socket or device: take it out`);
     return openSync(`/proc/self/fd/${found}`, constants.O_RDONLY | constants.O_NONBLOCK);
+  } catch (error) {
+    // The system's message names the descriptor.
+    const { code } = error as NodeJS.ErrnoException;
+    throw code === undefined ? error : new Error(`${name} cannot be opened: ${code}`);
   } finally {
     closeSync(found);
   }

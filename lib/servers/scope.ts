@@ -39,7 +39,8 @@ export async function openScope(folder: string, user?: RunAs) {
   const cgroup = await makeCgroup(path.basename(folder));
   const mark = `BAKEOFF_SIDE=${randomUUID()}`;
   const isMarked = cgroup === undefined && user === undefined;
-  const guard = await startEnding({ cgroup, user, mark, folder });
+  const ending = { cgroup, user, mark, folder };
+  let guard = await startEnding(ending);
   let leader: number | undefined;
   /** The start times of the processes that were found by descent, by id. */
   const seen = new Map<string, string>();
@@ -71,7 +72,7 @@ export async function openScope(folder: string, user?: RunAs) {
 
   async function end(): Promise<void> {
     // Somebody has killed it.
-    if (guard.hasExited()) return endLeft(folder);
+    if (guard.hasExited()) guard = await startEnding(ending);
     const left = isMarked ? processes(true) : [];
     guard.process.stdin?.on('error', () => undefined).end(`${left.join(' ')}\n`);
     await Promise.race([guard.exited, delay(endMs, undefined, { ref: false })]);
@@ -81,7 +82,7 @@ export async function openScope(folder: string, user?: RunAs) {
   if (cgroup !== undefined) enter.push(['sh', '-c', joinCgroup, cgroup]);
   if (isMarked) enter.push(['env', mark]);
   if (user !== undefined) enter.push(...leavingKeys());
-  let ending: Promise<void> | undefined;
+  let ended: Promise<void> | undefined;
   return {
     /** The prefix of a server's commands. */
     enter,
@@ -95,7 +96,7 @@ export async function openScope(folder: string, user?: RunAs) {
       leader = pid;
     },
     /** Kills all that runs, and removes the folder. Never throws; may be called again. */
-    end: () => (ending ??= end()),
+    end: () => (ended ??= end()),
   };
 }
 

@@ -12,7 +12,7 @@ export type Machine = ReturnType<typeof thisMachine>;
 export const installVariable = 'BAKEOFF_INSTALL';
 
 /** "no": the servers and k6 do not go before other programs. */
-const firstVariable = 'BAKEOFF_FIRST';
+const priorityVariable = 'BAKEOFF_PRIORITY';
 
 /** Returns facts about this machine. Throws UserError (exit code 2) for a variable that is neither yes nor no. */
 export function thisMachine() {
@@ -20,7 +20,7 @@ export function thisMachine() {
     env: process.env,
     isRoot: process.getuid?.() === 0,
     mayInstall: isYes(installVariable),
-    goesFirst: isYes(firstVariable),
+    goesFirst: isYes(priorityVariable),
     /** Searched after PATH: Debian's sbin folders, and the folder of Go's installer. */
     extraFolders: ['/usr/sbin', '/usr/local/sbin', '/sbin', '/usr/local/go/bin'],
     /** / outside of tests: /usr/sbin/policy-rc.d and /run are below it. */

@@ -144,7 +144,7 @@ test.skipIf(!mayKeepAwake && !mayGoFirst).each([
   ['without a rate', `${name} ${oneRound}`, false],
 ])('k6 and servers go first, and idle cores stay awake at a rate: %s', async (_, args, isHeld) => {
   const out = newOut();
-  const run = startScenario(`${args} --out ${out}`, { ...home.env, BAKEOFF_FIRST: 'yes' });
+  const run = startScenario(`${args} --out ${out}`, { ...home.env, BAKEOFF_PRIORITY: 'yes' });
   await underLoad(run, out, 1, loadBegins);
   const children = descendants(run.pid);
   const holders = [run.pid, ...children.map(({ pid }) => pid)].filter((pid) =>

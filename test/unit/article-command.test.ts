@@ -93,6 +93,9 @@ test('a result that other users may change does not count', async () => {
   const run = await keepRun(out, first);
   chmodSync(join(out, run, 'result.json'), 0o666);
   expect(await resumed(out)).toBe(1);
+  expect(lines).toContain(
+    `${join(out, run)} does not count: every user may write to ${join(out, run, 'result.json')}`,
+  );
   expect(lines.filter((line) => line.startsWith('it is measured'))).toEqual([]);
 });
 

@@ -41,7 +41,7 @@ test.each([
   ['compare a.conf b.conf --pace 2x', /^--pace is gone: a log's requests come by /],
   [
     'compare a.conf b.conf --connections 50',
-    /^there is no flag "--connections": it is a part of the load: --load "wrk -c 50"$/,
+    /^there is no flag "--connections": give it in the load, such as --load "wrk -c 50"$/,
   ],
   ['compare a.conf b.conf --name ../x', /^--name "\.\.\/x" may have a-z, 0-9 and - only/],
   ['compare 1=a.conf b.conf', /^the name of a side: "1" has to have a letter/],

@@ -58,9 +58,8 @@ done
 mkdir -p "$c" || exit 91
 own=$(id -gn)
 [ "$own" = "$(id -un)" ] || own=root
-at=$(cd -P "$c" && pwd -P)
-while [ "$at" != / ]; do
-  at=$(dirname "$at")
+at=$(cd -P "$c" && pwd -P) || exit 91
+while at=$(dirname "$at"); [ "$at" != / ]; do
   if [ -n "$(find "$at" -prune \\( ! -user 0 ! -user "$(id -u)" -o ! -perm -1000 \\( -perm -002 -o -perm -020 ! -group 0 ! -group "$own" \\) \\))" ]; then
     echo "other users may change $at there: set XDG_CACHE_HOME to a folder of your own" >&2
     exit 94

@@ -45,8 +45,8 @@ const port = 8080;
 const answerSeconds = 10;
 /** The link itself waits 10 s at most to be empty. */
 const reportSeconds = 30;
-/** High priority, so that packets leave on time. Needs root. */
-const linkNice = -15;
+/** The highest priority, before servers and k6, so that packets leave on time. Needs root. */
+const linkNice = -20;
 
 /**
  * Starts the link and returns once both namespaces have their settings; `settings` says which ones failed.

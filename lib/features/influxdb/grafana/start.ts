@@ -21,7 +21,6 @@ import {
 import { lastLines } from '../../../program-logs.ts';
 import {
   listeningSockets,
-  listensOn,
   loopbackAddress,
   portProblem,
 } from '../../../servers/ports.ts';
@@ -137,7 +136,7 @@ export async function startGrafana({
   };
   try {
     const deadline = performance.now() + startTimeoutMs;
-    while (!(isOwn(child.pid, port, program) && (await isHealthy(origin).catch(() => false)))) {
+    while (!(isOwn(port) && (await isHealthy(origin).catch(() => false)))) {
       signal.throwIfAborted();
       if (child.hasExited()) throw new UserError(`Grafana does not start: ${await ended}`);
       if (performance.now() > deadline)
@@ -147,7 +146,10 @@ export async function startGrafana({
       await delay(100);
     }
     // So that a run gets the cores. Not done before it answers, because its start would take minutes during a load.
-    if (program.image === undefined) await prioritise(child.pid, 19);
+    if (program.image === undefined)
+      await Promise.all(
+        processTree('/proc', String(child.pid)).map((pid) => prioritise(Number(pid), 19)),
+      );
     return {
       /** e.g. http://127.0.0.1:3000 */
       origin,
@@ -213,15 +215,10 @@ function commandOf(
   return { command, args: ['run', '--rm', '--init', ...options, image, ...server] };
 }
 
-/** Whether no other user listens at the port: who is shown a page there types the password. */
-function isOwn(pid: number, port: number, { image }: GrafanaProgram): boolean {
-  if (image === undefined) {
-    const at = { address: loopbackAddress, port };
-    return processTree('/proc', String(pid)).some((id) => listensOn(Number(id), at));
-  }
-  // The port of a container is Docker's.
-  const users = listeningSockets('/proc/self').filter((socket) => socket.port === port);
-  return users.every(({ uid }) => uid === 0 || uid === process.getuid?.());
+/** Whether no other user listens at the port: who is shown a page there types the password. (The port of a container is Docker's.) */
+function isOwn(port: number): boolean {
+  const sockets = listeningSockets('/proc/self').filter((socket) => socket.port === port);
+  return sockets.every(({ uid }) => uid === 0 || uid === process.getuid?.());
 }
 
 async function isHealthy(origin: string): Promise<boolean> {

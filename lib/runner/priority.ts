@@ -1,0 +1,46 @@
+// The priority of a run as root: other programs would take from one side what they do not take from the other.
+import { getPriority } from 'node:os';
+import { prioritise } from '../process.ts';
+import { isConfigured } from '../scenario/variants.ts';
+import { isRemote, isWatched } from '../servers/index.ts';
+import { connectsOut } from '../servers/ports.ts';
+import { thisMachine } from '../setup/machine.ts';
+import type { PlanDraft, Stage } from './plan.ts';
+
+/** At this priority, a busy thread leaves a tenth of its core to a program with the usual one. */
+const firstNice = -10;
+
+export interface Priority {
+  /** Becomes false for the rest of a run: all sides are to be loaded in one way. */
+  goesFirst: boolean;
+}
+
+/** Returns the priority with which a run begins. A server that is not ours may be on the same cores, and keeps its share of them. */
+export function priorityOf({ variants }: Pick<PlanDraft, 'variants'>): Priority {
+  const { isRoot, goesFirst } = thisMachine();
+  const isOwn = variants.every(({ variant: { server } }) => server.name !== 'address');
+  // The user may have chosen another priority (nice).
+  return { goesFirst: isRoot && goesFirst && isOwn && getPriority() <= 0 };
+}
+
+/** Raises the priority of the servers and of this process. @returns what k6's is to be, and a function that takes this process's back */
+export async function raisePriority(priority: Priority | undefined, stages: readonly Stage[]) {
+  if (priority?.goesFirst === true)
+    priority.goesFirst = !(await Promise.all(stages.map(mayHaveBackend))).includes(true);
+  if (priority?.goesFirst !== true) return { nice: undefined, giveBack: async () => undefined };
+  const usual = getPriority();
+  const servers = stages.flatMap(({ server }) =>
+    isWatched(server) && !isRemote(server) ? server.processes() : [],
+  );
+  await Promise.all(servers.map((pid) => prioritise(Number(pid), firstNice, usual)));
+  // Else k6 would keep this process from its samples.
+  const giveBack = await prioritise(process.pid, firstNice, usual);
+  return { nice: firstNice, giveBack };
+}
+
+/** Whether a server asks another one, which may be on the same cores. */
+async function mayHaveBackend({ planned: { variant }, server }: Stage): Promise<boolean> {
+  if (isRemote(server)) return false;
+  if (server.upstreams.length > 0 || server.runsCode) return true;
+  return !isConfigured(variant.server) && isWatched(server) && connectsOut(server.processes());
+}
