@@ -1,7 +1,7 @@
 // Runs a Grafana on loopback. Its folder has grafana.ini and provisioning/ (written at each start), lock, and data/ with the admin's
 // password, which Grafana reads only when it makes its data.
 import { randomBytes } from 'node:crypto';
-import { closeSync, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { closeSync, existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { realpath } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -21,6 +21,7 @@ import {
 import { lastLines } from '../../../program-logs.ts';
 import {
   listeningSockets,
+  listensOn,
   loopbackAddress,
   portProblem,
 } from '../../../servers/ports.ts';
@@ -136,7 +137,9 @@ export async function startGrafana({
   };
   try {
     const deadline = performance.now() + startTimeoutMs;
-    while (!(isOwn(port) && (await isHealthy(origin).catch(() => false)))) {
+    while (!(
+      listensThere(child.pid, port, program) && (await isHealthy(origin).catch(() => false))
+    )) {
       signal.throwIfAborted();
       if (child.hasExited()) throw new UserError(`Grafana does not start: ${await ended}`);
       if (performance.now() > deadline)
@@ -215,10 +218,24 @@ function commandOf(
   return { command, args: ['run', '--rm', '--init', ...options, image, ...server] };
 }
 
-/** Whether no other user listens at the port: who is shown a page there types the password. (The port of a container is Docker's.) */
-function isOwn(port: number): boolean {
+/** Whether Grafana listens at the port, and nobody else: who is shown a page there types the password. */
+function listensThere(pid: number, port: number, { image }: GrafanaProgram): boolean {
   const sockets = listeningSockets('/proc/self').filter((socket) => socket.port === port);
-  return sockets.every(({ uid }) => uid === 0 || uid === process.getuid?.());
+  if (sockets.some(({ uid }) => uid !== 0 && uid !== process.getuid?.())) return false;
+  // The port of a container is Docker's.
+  if (image !== undefined) return true;
+  const at = { address: loopbackAddress, port };
+  return processTree('/proc', String(pid)).some((id) => listensOn(Number(id), at) || isHidden(id));
+}
+
+/** A program with rights of its own (setcap) hides its sockets. */
+function isHidden(pid: string): boolean {
+  try {
+    readdirSync(`/proc/${pid}/fd`);
+    return false;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EACCES';
+  }
 }
 
 async function isHealthy(origin: string): Promise<boolean> {
