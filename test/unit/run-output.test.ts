@@ -4,7 +4,6 @@ import { noAdditions } from '../fixtures/additions.ts';
 import { readScenarioOptions } from '../../lib/cli/scenario.ts';
 import { print, progressEvents, reportRun, say, shorterLine } from '../../lib/cli/run-output.ts';
 import { UserError } from '../../lib/errors.ts';
-import { storedLines } from '../../lib/report/sentences.ts';
 import { leftColumn, tableOf, terminalTable } from '../../lib/report/table.ts';
 import type { PlanOptions } from '../../lib/runner/make-plan.ts';
 import { findScenario } from '../../lib/cli/find-scenario.ts';
@@ -16,7 +15,8 @@ import { openFileCache, result, workers } from '../fixtures/result.ts';
 const scenario = await findScenario('nginx-open-file-cache');
 const two = { variants: scenario.variants.slice(0, 2) };
 
-const options = readScenarioOptions([], noAdditions);
+const stored = { line: 'Stored 10 of 10 requests' };
+const options = readScenarioOptions([], { ...noAdditions, contributionsTo: () => [{ stored }] });
 
 const whole = result([workers, openFileCache]);
 async function reported(folder: string, outcome: Partial<Parameters<typeof reportRun>[0]> = {}) {
@@ -37,7 +37,7 @@ test('the report names the page last, also after an early end', async () => {
   expect(readdirSync(folder).sort()).toEqual(['report.html', 'table.md']);
   const { code, printed } = await reported(folder);
   expect(code).toBe(0);
-  expect(printed.at(-1)).toBe([...storedLines([]), `${folder}/report.html`].join(' · '));
+  expect(printed.at(-1)).toBe(`${stored.line} · ${folder}/report.html`);
 });
 
 const long = { durationSeconds: 60 };
