@@ -208,7 +208,8 @@ it('serve the sent files even if the host has a strict umask', async () => {
 });
 
 it('get no unrequested installations', async () => {
-  const names = 'sh node mkdir touch head wc chmod mv rm find setpriv taskset prlimit flock getent';
+  const names =
+    'sh node id mkdir touch head wc chmod mv rm find setpriv taskset prlimit flock getent';
   const programs = await linksTo(names.split(' '));
   const called = join(programs, 'called');
   writeFileSync(

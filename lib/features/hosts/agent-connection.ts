@@ -56,11 +56,10 @@ for at in "$c" "$c/${folder.split('/')[0]}" "$d" "$d/${name}"; do
   fi
 done
 mkdir -p "$c" || exit 91
-own=$(id -gn)
+me=$(id -u) && own=$(id -gn) && at=$(cd -P "$c" && pwd -P) || exit 91
 [ "$own" = "$(id -un)" ] || own=root
-at=$(cd -P "$c" && pwd -P) || exit 91
-while at=$(dirname "$at"); [ "$at" != / ]; do
-  if [ -n "$(find "$at" -prune \\( ! -user 0 ! -user "$(id -u)" -o ! -perm -1000 \\( -perm -002 -o -perm -020 ! -group 0 ! -group "$own" \\) \\))" ]; then
+while at=\${at%/*}; [ "$at" != "" ]; do
+  if [ -n "$(find "$at" -prune \\( ! -user 0 ! -user "$me" -o ! -perm -1000 \\( -perm -002 -o -perm -020 ! -group 0 ! -group "$own" \\) \\))" ]; then
     echo "other users may change $at there: set XDG_CACHE_HOME to a folder of your own" >&2
     exit 94
   fi
