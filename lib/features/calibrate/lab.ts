@@ -14,6 +14,7 @@ import { examine } from '../../runner/examine.ts';
 import { makePlan, type PlanOptions } from '../../runner/make-plan.ts';
 import { localMachines } from '../../runner/machines.ts';
 import type { Plan, Sink } from '../../runner/plan.ts';
+import { priorityOf } from '../../runner/priority.ts';
 import { runGroup } from '../../runner/round.ts';
 import { settleSink } from '../../runner/build-result.ts';
 import { runRounds, type RunEvents } from '../../runner/run.ts';
@@ -167,6 +168,7 @@ async function inContext<T>(
       signal,
       observers,
       contributionsTo: additions.contributionsTo,
+      priority: priorityOf(plan),
       machines: localMachines,
       tools: { k6: binaries.k6 as string, servers: binaries },
     });
