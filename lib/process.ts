@@ -273,13 +273,8 @@ export function withoutVariables(env: NodeJS.ProcessEnv, prefix: string): NodeJS
  * Sets the priority of a process with its threads and its session: `nice` from -20 (first) to 19. Later threads and children inherit it.
  * Does nothing where the kernel does not allow it: below 0 only root may.
  * @param from leaves threads and sessions with another priority than this as they are: somebody has chosen it
- * @returns a function that gives the process this priority back; without `from`, the usual one
  */
-export async function prioritise(
-  pid: number,
-  nice: number,
-  from?: number,
-): Promise<() => Promise<void>> {
+export async function prioritise(pid: number, nice: number, from?: number): Promise<void> {
   for (const thread of namesIn(`/proc/${pid}/task`).map(Number)) {
     try {
       if (from === undefined || getPriority(thread) === from) setPriority(thread, nice);
@@ -289,13 +284,9 @@ export async function prioritise(
   }
   // Where the kernel weighs sessions (autogroup), a nice value counts only within a session.
   const session = `/proc/${pid}/autogroup`;
-  const ofSession = Number(/nice (-?\d+)/.exec(textOf(session))?.[1] ?? 0);
-  if (from === undefined || ofSession === 0)
+  const ofSession = /nice (-?\d+)/.exec(textOf(session))?.[1];
+  if (from === undefined || Number(ofSession) === from)
     await writeFile(session, String(nice)).catch(() => undefined);
-  return async () => {
-    await prioritise(pid, from ?? 0, nice);
-    await writeFile(session, String(ofSession)).catch(() => undefined);
-  };
 }
 
 /** Moves a running process with all its threads to these cores. */

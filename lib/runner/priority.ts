@@ -7,6 +7,7 @@ import { connectsOut } from '../servers/ports.ts';
 import { thisMachine } from '../setup/machine.ts';
 import type { PlanDraft, Stage } from './plan.ts';
 
+const usualNice = 0;
 /** At this priority, a busy thread leaves a tenth of its core to a program with the usual one. */
 const firstNice = -10;
 
@@ -20,7 +21,8 @@ export function priorityOf({ variants }: Pick<PlanDraft, 'variants'>): Priority 
   const { isRoot, goesFirst } = thisMachine();
   const isOwn = variants.every(({ variant: { server } }) => server.name !== 'address');
   // The user may have chosen another priority (nice).
-  return { goesFirst: isRoot && goesFirst && isOwn && getPriority() <= 0 };
+  const isUsual = getPriority() === usualNice;
+  return { goesFirst: isRoot && goesFirst && isOwn && isUsual };
 }
 
 /** Raises the priority of the servers and of this process. @returns what k6's is to be, and a function that takes this process's back */
@@ -28,14 +30,13 @@ export async function raisePriority(priority: Priority | undefined, stages: read
   if (priority?.goesFirst === true)
     priority.goesFirst = !(await Promise.all(stages.map(mayHaveBackend))).includes(true);
   if (priority?.goesFirst !== true) return { nice: undefined, giveBack: async () => undefined };
-  const usual = getPriority();
   const servers = stages.flatMap(({ server }) =>
     isWatched(server) && !isRemote(server) ? server.processes() : [],
   );
-  await Promise.all(servers.map((pid) => prioritise(Number(pid), firstNice, usual)));
+  await Promise.all(servers.map((pid) => prioritise(Number(pid), firstNice, usualNice)));
   // Else k6 would keep this process from its samples.
-  const giveBack = await prioritise(process.pid, firstNice, usual);
-  return { nice: firstNice, giveBack };
+  await prioritise(process.pid, firstNice, usualNice);
+  return { nice: firstNice, giveBack: () => prioritise(process.pid, usualNice, firstNice) };
 }
 
 /** Whether a server asks another one, which may be on the same cores. */

@@ -16,6 +16,7 @@ import {
   withUserUmask,
   wordsOf,
   type Before,
+  type Child,
   type RunAs,
 } from '../process.ts';
 import { filesOfUser, openFolders } from './bounds.ts';
@@ -40,7 +41,7 @@ export async function openScope(folder: string, user?: RunAs) {
   const mark = `BAKEOFF_SIDE=${randomUUID()}`;
   const isMarked = cgroup === undefined && user === undefined;
   const ending = { cgroup, user, mark, folder };
-  let guard = await startEnding(ending);
+  const guard = await startEnding(ending);
   let leader: number | undefined;
   /** The start times of the processes that were found by descent, by id. */
   const seen = new Map<string, string>();
@@ -71,11 +72,14 @@ export async function openScope(folder: string, user?: RunAs) {
   }
 
   async function end(): Promise<void> {
-    // Somebody has killed it.
-    if (guard.hasExited()) guard = await startEnding(ending);
     const left = isMarked ? processes(true) : [];
-    guard.process.stdin?.on('error', () => undefined).end(`${left.join(' ')}\n`);
-    await Promise.race([guard.exited, delay(endMs, undefined, { ref: false })]);
+    const endBy = ({ process, exited }: Child) => {
+      process.stdin?.on('error', () => undefined).end(`${left.join(' ')}\n`);
+      return Promise.race([exited, delay(endMs, undefined, { ref: false })]);
+    };
+    const exit = await endBy(guard);
+    // Somebody has killed it. If there is no other one, the next run ends what is left.
+    if (exit?.signal) await startEnding(ending).then(endBy, () => undefined);
   }
 
   const enter: Before[] = [...withUserUmask];

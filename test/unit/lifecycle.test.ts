@@ -2,14 +2,15 @@
 import { once } from 'node:events';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { expect, it } from 'vitest';
+import { expect, it, vi } from 'vitest';
+import { textOf } from '../../lib/files.ts';
 import { startChild } from '../../lib/process.ts';
 import type { ServerName } from '../../lib/scenario/model.ts';
 import { openScope } from '../../lib/servers/scope.ts';
 import { alarmsIn, watchLifecycle, type LogAlarms } from '../../lib/servers/lifecycle.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
 import { ownFiles } from '../fixtures/own-files.ts';
-import { isRunning } from '../fixtures/processes.ts';
+import { descendants, isRunning } from '../fixtures/processes.ts';
 
 it.each([
   ['may tidy up', 'while kill -0 $1 2>&-; do sleep 0.01; done; sleep 0.1; rm -r tidy', false],
@@ -30,6 +31,19 @@ it.each([
   expect(isRunning(helperPid)).toBe(true);
   await stop();
   expect([isRunning(helperPid), existsSync(path.join(folder, 'tidy'))]).toEqual([false, isUntidy]);
+});
+
+it('all that a server started ends, also if the process that ends it was killed', async () => {
+  const folder = path.join(newFolder(), 'scope');
+  const scope = await openScope(folder);
+  const child = await startChild({ command: 'sleep', before: scope.enter, args: ['1000'] });
+  scope.led(child.pid);
+  const isOfScope = (pid: number) => textOf(`/proc/${pid}/cmdline`).split('\0').includes(folder);
+  const [guard = expect.fail()] = descendants(process.pid).filter(({ pid }) => isOfScope(pid));
+  process.kill(guard.pid, 'SIGKILL');
+  await vi.waitFor(() => expect(isRunning(guard.pid)).toBe(false), 10_000);
+  await scope.end();
+  expect(isRunning(child.pid)).toBe(false);
 });
 
 it.each([

@@ -1,4 +1,7 @@
 // Which runs go before other programs.
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createServer, type AddressInfo } from 'node:net';
 import { getPriority } from 'node:os';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import type { Stage } from '../../lib/runner/plan.ts';
@@ -18,7 +21,7 @@ const isRoot = process.getuid?.() === 0;
 
 test('only root goes first, if nobody says no, and only with servers of its own', () => {
   vi.stubEnv('BAKEOFF_PRIORITY', 'yes');
-  expect(priorityOf(planWith(nginx))).toEqual({ goesFirst: isRoot && getPriority() <= 0 });
+  expect(priorityOf(planWith(nginx))).toEqual({ goesFirst: isRoot && getPriority() === 0 });
   const address: ServerSpec = { name: 'address', origin: 'http://127.0.0.1:80' };
   expect(priorityOf(planWith(address))).toEqual({ goesFirst: false });
   vi.stubEnv('BAKEOFF_PRIORITY', 'no');
@@ -45,4 +48,25 @@ test.each<[string, Partial<RunningServer>, boolean]>([
   expect(nice).toBe(goesFirst ? -10 : undefined);
   await giveBack();
   expect(getPriority()).toBe(before);
+});
+
+test('a command that has connected to something does not go first', async () => {
+  const backend = createServer();
+  backend.listen(0, '127.0.0.1');
+  await once(backend, 'listening');
+  // A process of its own, without the connections of the tests.
+  const { port } = backend.address() as AddressInfo;
+  const script = `require('node:net').connect(${port}, '127.0.0.1')`;
+  const command = spawn(process.execPath, ['-e', script], { stdio: 'ignore' });
+  onTestFinished(() => {
+    command.kill();
+    backend.close();
+  });
+  await once(backend, 'connection');
+  const server = { processes: () => [String(command.pid)], usage: () => undefined };
+  const planned = planWith({ name: 'command', command: 'node a.js' }).variants[0];
+  const stage = { ...stageWith(server as unknown as RunningServer), planned } as unknown as Stage;
+  const priority = { goesFirst: true };
+  expect((await raisePriority(priority, [stage])).nice).toBeUndefined();
+  expect(priority).toEqual({ goesFirst: false });
 });

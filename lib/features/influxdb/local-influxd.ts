@@ -42,7 +42,10 @@ export const startTimeoutMs = 120_000;
 /** How long another influxd may hold the folder without an answer: it starts or ends. */
 const otherTimeoutMs = 60_000;
 /** A tenth of a core for which it contends with k6, which may go first: several times the need of a load's points. */
-const niceness = (): number => (thisMachine().isRoot && thisMachine().goesFirst ? 0 : 10);
+function niceness(): number {
+  const { isRoot, goesFirst } = thisMachine();
+  return isRoot && goesFirst ? 0 : 10;
+}
 const user = 'bakeoff';
 
 const lockIn = (folder: string): string => join(folder, 'influxd.lock');
