@@ -187,11 +187,13 @@ function paceAndLength({
   return { ...pace, requests };
 }
 
-function warmUpOptions({ warmupSeconds, warmupLimitSeconds, warmupGain }: Load) {
+function warmUpOptions(load: Load) {
+  const { warmupSeconds, warmupLimitSeconds = 0, warmupBoundSeconds = Infinity, warmupGain } = load;
+  const mostSeconds = Math.min(warmupLimitSeconds, warmupBoundSeconds);
   return present({
     warmupGain,
     warmup: optionalDuration(warmupSeconds || undefined),
-    warmupLimit: optionalDuration(warmupLimitSeconds || undefined),
+    warmupLimit: optionalDuration(mostSeconds || undefined),
   });
 }
 

@@ -29,7 +29,8 @@ interface Seen {
 /** The groups of a round, with its warm-ups. @param seed of the round */
 export function withRoundsWarmups(groups: readonly Group[], seen: Seen, seed: string): Group[] {
   const pausing = ofSameProgram(groups, pausingIn(seen.kept));
-  return withKnownWarmups(groups, seen.kept).map((known) => {
+  const bounded = withBoundedWarmups(groups, seen.kept);
+  return withKnownWarmups(bounded, seen.kept).map((known) => {
     const coarse = withCoarseWarmup(withRandomWarmup(known, pausing, seed), seen.rps);
     return withSharedWarmup(coarse, seen.kept.at(-1)?.outcomes);
   });
@@ -128,6 +129,32 @@ export function withKnownWarmups(groups: readonly Group[], kept: readonly KeptRo
   return withWarmups(groups, seconds);
 }
 
+/** A warm-up may take this multiple of the shortest one that an earlier round had. */
+const timesShortest = 2;
+
+/**
+ * The groups of a round: a warm-up lasts at most twice as long as the shortest of its program in the rounds so far, after which the server
+ * was steady. Other programs make a warm server look as if it still got faster; in some rounds they don't.
+ */
+export function withBoundedWarmups(groups: readonly Group[], kept: readonly KeptRound[]): Group[] {
+  const shortest = new Map<string, number>();
+  for (const { variant } of groups.flatMap(({ sides }) => sides))
+    for (const { outcomes } of kept) {
+      const seconds = outcomes.get(variant.name)?.phases[0]?.continuous?.warmupSeconds;
+      if (seconds === undefined) continue;
+      const program = programOf(variant.server);
+      shortest.set(program, Math.min(seconds, shortest.get(program) ?? Infinity));
+    }
+  const bounded = (side: PlannedVariant): PlannedVariant => {
+    const { load, variant } = side;
+    const known = shortest.get(programOf(variant.server));
+    if (known === undefined || load.warmupLimitSeconds === undefined) return side;
+    const warmupBoundSeconds = Math.max(load.warmupSeconds, timesShortest * known);
+    return { ...side, load: { ...load, warmupBoundSeconds } };
+  };
+  return groups.map((group) => ({ ...group, sides: group.sides.map(bounded) }));
+}
+
 /** The variants with the program of one of these. */
 function ofSameProgram(groups: readonly Group[], names: ReadonlySet<string>): Set<string> {
   const variants = groups.flatMap(({ sides }) => sides.map(({ variant }) => variant));
@@ -154,8 +181,14 @@ const timesLonger = 4;
  * factor of theirs is as warm: then the end of its warm-up was disturbed. On a noisy machine the end of a warm server's warm-up is 0.8 to
  * 1.3 times its window.
  */
-const asWarm = 1.1;
+const asWarm = 1.25;
 const fewestWarmRounds = 2;
+
+/**
+ * Responses per CPU time in the second half of a window as a multiple of those in the first, from which a server still got faster in it. In
+ * a window without that it was warm, whatever its warm-up's end has cost.
+ */
+const fasterWithin = 1.05;
 
 /**
  * What a response of each variant has cost in the windows of the rounds so far, in microseconds of CPU time, where they surely were warm.
@@ -196,6 +229,7 @@ export function longerWarmup(
     // One that costs far less shows that those were cold.
     if (ratio <= asWarm && ratio >= 1 / asWarm) return undefined;
   }
+  if ((phases[0]?.cpuGain ?? Infinity) < fasterWithin) return undefined;
   if (phases[0]?.turns?.waits === true && rps * costs.before < 1e6 * coresAtLimit) return undefined;
   return { ...costs, hadSeconds, seconds: Math.min(most, timesLonger * hadSeconds) };
 }

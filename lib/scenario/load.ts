@@ -13,6 +13,8 @@ export type Load = Omit<LoadProfile, 'rate' | 'requests' | 'durationSeconds' | '
      * because its length is named.
      */
     warmupLimitSeconds?: number;
+    /** As warmupLimitSeconds, if earlier rounds have shown that less is enough. */
+    warmupBoundSeconds?: number;
     /** How much faster, as a share, the server may still get when the warm-up ends. Absent: the engine's default. */
     warmupGain?: number;
   } & (

@@ -25,6 +25,7 @@ import {
   longerWarmup,
   warmCosts,
   warmAtOnce,
+  withBoundedWarmups,
   withCoarseWarmup,
   withKnownWarmups,
   withRandomWarmup,
@@ -188,23 +189,28 @@ test('where sides differ much, warm-ups end while servers still get a little fas
   expect(gains({ [name]: 8000, [other]: 1000, third: 8100 })).toEqual([near, near]);
 });
 
-test('a server that took long to get warm in each round is not judged before half of that', () => {
+/** Two sides of one program, a third of another, and rounds in which the first one had these warm-ups. */
+function warmedUp(...warmUps: number[]) {
   const [group] = planOf().groups as [Group];
-  const [{ variant, load }] = group.sides as [PlannedVariant];
+  const [side] = group.sides as [PlannedVariant];
+  const { variant, load } = side;
   const h2o: ConfiguredServer = { name: 'h2o', config: [], workers: 1 };
-  const elsewhere = {
-    variant: { ...variant, name: 'elsewhere', server: h2o },
-    load,
-  } as PlannedVariant;
-  const seconds = (...warmUps: number[]) => {
-    const kept = warmUps.map((warmupSeconds, index) => {
-      const outcome = outcomeOf(variant.server, {
-        ...second(1000),
-        continuous: { ...continuousEnd, warmupSeconds },
-      });
-      return { round: index + 1, outcomes: new Map([[variant.name, outcome]]) };
+  const elsewhere = { ...side, variant: { ...variant, name: 'elsewhere', server: h2o } };
+  const kept = warmUps.map((warmupSeconds, index) => {
+    const outcome = outcomeOf(variant.server, {
+      ...second(1000),
+      continuous: { ...continuousEnd, warmupSeconds },
     });
-    return withKnownWarmups([group, { sides: [elsewhere] }], kept).map(({ sides }) =>
+    return { round: index + 1, outcomes: new Map([[variant.name, outcome]]) };
+  });
+  return { group, load, kept, groups: [group, { sides: [elsewhere] }] };
+}
+
+test('a server that took long to get warm in each round is not judged before half of that', () => {
+  const { group, load } = warmedUp();
+  const seconds = (...warmUps: number[]) => {
+    const { groups, kept } = warmedUp(...warmUps);
+    return withKnownWarmups(groups, kept).map(({ sides }) =>
       sides.map((side) => side.load.warmupSeconds),
     );
   };
@@ -213,6 +219,24 @@ test('a server that took long to get warm in each round is not judged before hal
   // Another side of the program has the same, so that neither is faster by that alone; another program has its own.
   expect(seconds(30, 12.8)).toEqual([[6.4, 6.4], [load.warmupSeconds]]);
   expect(seconds(30, load.warmupSeconds)).toEqual(usual);
+});
+
+test('a warm-up takes at most twice the shortest that its program had in earlier rounds', () => {
+  const limits = (...warmUps: number[]) => {
+    const { groups, kept, load } = warmedUp(...warmUps);
+    const cold = groups.map(({ sides }) => ({
+      sides: sides.map((side) => ({ ...side, load: { ...load, warmupLimitSeconds: 30 } })),
+    }));
+    const [first, other] = withBoundedWarmups(cold, kept) as [Group, Group];
+    const of = (group: Group) => {
+      const { phases } = loadPlanOf(planOf(), targetsWith({}), group);
+      return phases[0]?.sides.map(({ warmupLimit }) => warmupLimit) ?? [];
+    };
+    return [...of(first), ...of(other)];
+  };
+  expect(limits()).toEqual(['30000ms', '30000ms', '30000ms']);
+  expect(limits(20)).toEqual(['30000ms', '30000ms', '30000ms']);
+  expect(limits(30, 4)).toEqual(['8000ms', '8000ms', '30000ms']);
 });
 
 test('the estimate has the ramps and drains of slow servers', () => {
@@ -254,13 +278,20 @@ test('a warm-up gets longer only for a server at its limit, as far as the engine
   const [{ load, variant: config }] = planOf().variants as [PlannedVariant];
   const [command] = anyPlan(scenarioOf(hereAndThere)).variants as [PlannedVariant];
   const { turns } = second(10_000);
-  const seconds = (rps: number, warmupSeconds = 1, waits = true, warmCost?: number) => {
+  const seconds = (
+    rps: number,
+    warmupSeconds = 1,
+    waits = true,
+    warmCost?: number,
+    cpuGain?: number,
+  ) => {
     const continuous = { ...continuousEnd, rps, cpuMicros: 140, warmupSeconds };
     const outcome = phase({
       requests: 10_000,
       serverCpuSeconds: 1,
       continuous,
       turns: turns && { ...turns, waits },
+      ...(cpuGain === undefined ? {} : { cpuGain }),
     });
     // A config's server is warm at once, unless it has a backend or code.
     const plain = { upstreams: [], runsCode: false };
@@ -276,8 +307,13 @@ test('a warm-up gets longer only for a server at its limit, as far as the engine
   expect(seconds(2000, 1, false)).toBe(4);
   expect([seconds(7000, 10), seconds(7000, 30)]).toEqual([30, undefined]);
   // The window costs 100 µs. Where it does in other rounds too, the warm-up's end was disturbed. Where it cost more, those were cold.
-  const knowing = [95, 80, 120].map((warmCost) => seconds(7000, 1, true, warmCost));
+  const knowing = [95, 75, 130].map((warmCost) => seconds(7000, 1, true, warmCost));
   expect(knowing).toEqual([undefined, 4, 4]);
+  // One whose window did not get faster was warm in it.
+  expect([1.04, 1.06].map((cpuGain) => seconds(7000, 1, true, undefined, cpuGain))).toEqual([
+    undefined,
+    4,
+  ]);
 });
 
 test.each([
