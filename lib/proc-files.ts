@@ -1,5 +1,5 @@
 // Processes, their users and their sockets, as /proc has them.
-import { linkOf, namesIn, textOf } from './files.ts';
+import { linkOf, namesIn, readIfThere, textOf } from './files.ts';
 
 /** Returns the ids of all processes. @param proc the mount point of the proc file system */
 export function processIds(proc: string): string[] {
@@ -11,6 +11,17 @@ export function userOf(pid: string): number | undefined {
   const id = /^Uid:\s+(\d+)/m.exec(textOf(`/proc/${pid}/status`))?.[1];
   return id === undefined ? undefined : Number(id);
 }
+
+/**
+ * The fields of /proc/PID/stat after the command's name, which may have spaces and brackets: state, ppid, pgrp, …; utime is at index 11.
+ */
+export function statFields(folder: string): string[] | undefined {
+  const stat = readIfThere(`${folder}/stat`);
+  return stat?.slice(stat.lastIndexOf(')') + 2).split(' ');
+}
+
+/** The session of a process; undefined if it has ended. */
+export const sessionOf = (pid: number): string | undefined => statFields(`/proc/${pid}`)?.[3];
 
 /**
  * Returns the folder in /proc with a process's memory, files and namespaces. If its first thread has ended (pthread_exit(3)), it is the

@@ -19,6 +19,7 @@ import { promisify } from 'node:util';
 import { callerOfSudo, callerOwning, helper } from '../bin/trust.mjs';
 import { printable, UserError } from './errors.ts';
 import { namesIn, textOf, userUmask } from './files.ts';
+import { sessionOf } from './proc-files.ts';
 
 /** A program of the system with its first words. It becomes the command that follows and keeps its process id: `nsenter … --`. */
 export type Before = readonly [program: string, ...words: string[]];
@@ -270,8 +271,8 @@ export function withoutVariables(env: NodeJS.ProcessEnv, prefix: string): NodeJS
 }
 
 /**
- * Sets the priority of a process with its threads and its session: `nice` from -20 (first) to 19. Later threads and children inherit it.
- * Does nothing where the kernel does not allow it: below 0 only root may.
+ * Sets the priority of a process with its threads and its session, unless that is also this process's: `nice` from -20 (first) to 19. Later
+ * threads and children inherit it. Does nothing where the kernel does not allow it: below 0 only root may.
  * @param from leaves threads and sessions with another priority than this as they are: somebody has chosen it
  */
 export async function prioritise(pid: number, nice: number, from?: number): Promise<void> {
@@ -282,8 +283,9 @@ export async function prioritise(pid: number, nice: number, from?: number): Prom
       // It has ended, or may not.
     }
   }
-  // Where the kernel weighs sessions (autogroup), a nice value counts only within a session.
+  // Where the kernel weighs sessions (autogroup), a nice value counts only within a session. This process's has the user's other programs.
   const session = `/proc/${pid}/autogroup`;
+  if (sessionOf(pid) === sessionOf(process.pid)) return;
   const ofSession = /nice (-?\d+)/.exec(textOf(session))?.[1];
   if (from === undefined || Number(ofSession) === from)
     await writeFile(session, String(nice)).catch(() => undefined);

@@ -31,9 +31,11 @@ export interface Disagreement {
   isTaken: boolean;
 }
 
-export interface Judgement extends Omit<Comparison, 'why' | 'disagreement'> {
+export interface Judgement extends Omit<Comparison, 'why' | 'disagreement' | 'obstacles'> {
   /** null: the verdict is that of the interval. */
   why: Obstacle | null;
+  /** What prevents verdicts by other metrics, if there is one by the comparison's own. */
+  obstacles?: { metric: Metric; why: Obstacle }[];
   /** null: they agree, or are not known. */
   disagreement: Disagreement | null;
 }

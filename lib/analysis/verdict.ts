@@ -29,7 +29,7 @@ import {
   shareStalled,
 } from './limit.ts';
 import { alphaAt, type Look } from './looks.ts';
-import { isLatency, judgedBy, metrics } from './metrics.ts';
+import { isLatency, judgedBy, metricNames, metrics } from './metrics.ts';
 import { isDoubtful, oneSided, starvedAlike } from './one-sided.ts';
 import { alsoLoadedBy, isFailing, otherCpusOf } from './phases.ts';
 import { dependenceOf, falseHolds, outliersOf, roundsToDecide, swayingRound } from './rounds.ts';
@@ -205,12 +205,17 @@ function compare(questions: readonly Question[], alpha: number, rules: Rules): J
     if (asked === undefined) return { ...ratio, verdict: 'none' };
     return { ...ratio, verdict: answerTo(asked, alpha, rules).verdict };
   };
+  const obstacles = metricNames.flatMap((name) => {
+    const ofMetric = why !== null || ratioBy(name) === null ? null : obstacle(pair, name, rules);
+    return ofMetric === null ? [] : [{ metric: name, why: ofMetric }];
+  });
   const late = [baseline, variant].filter(({ network }) => network?.delayHeld === false);
   const about = {
     ...uncompared(pair, metric, why),
     cpu: beside('cpu'),
     latency: byName(latencyMetrics, beside),
     ...present({ ofServer: ofServer(beside) }),
+    ...(obstacles.length > 0 ? { obstacles } : {}),
     delayNotHeld: allNames(late),
   };
   const figures = figuresOf(pair, metric);

@@ -116,10 +116,13 @@ function stateOf(gate: Gate, row: Comparison): State {
 
 /** Says why a gate cannot be decided for a comparison; undefined if it can. */
 function whyUnknown(gate: Gate, row: Comparison): string | undefined {
-  const { verdict, why, delayNotHeld } = row;
+  const { verdict, why, delayNotHeld, obstacles } = row;
   if (delayNotHeld.length > 0)
     return `cannot be decided: its delay was not held with ${enumeration(delayNotHeld)}, so the difference may be the link's`;
   if (verdict === 'none') return `cannot be decided: it has no verdict, ${why}`;
+  const obstacle = obstacles?.find(({ metric }) => metric === gate.metric);
+  if (obstacle !== undefined)
+    return `cannot be decided: there is no verdict by ${metricWords[obstacle.metric].name}, ${obstacle.why}`;
   return figureOf(gate, row) === null
     ? `cannot be decided: it has no ${metricWords[gate.metric ?? 'rps'].name}`
     : undefined;

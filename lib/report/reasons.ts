@@ -4,6 +4,7 @@ import { metrics } from '../analysis/metrics.ts';
 import type { OneSided } from '../analysis/one-sided.ts';
 import { mostRoundsAdvised } from '../analysis/rounds.ts';
 import { formatCpuList, percent, tolerance, whole } from '../format.ts';
+import { present } from '../present.ts';
 import type { Comparison } from '../result/result.ts';
 import { metricWords } from './metric-words.ts';
 
@@ -12,11 +13,14 @@ import { metricWords } from './metric-words.ts';
  * @param sameWithin a share, as in the result
  */
 export function inWords(judgement: Judgement, sameWithin: number): Comparison {
-  const { why, disagreement } = judgement;
+  const { why: obstacle, disagreement, obstacles, ...rest } = judgement;
   return {
-    ...judgement,
-    why: why === null ? intervalText(judgement, sameWithin) : obstacleText(why),
+    ...rest,
+    why: obstacle === null ? intervalText(judgement, sameWithin) : obstacleText(obstacle),
     disagreement: disagreement === null ? '' : disagreementText(disagreement),
+    ...present({
+      obstacles: obstacles?.map(({ metric, why }) => ({ metric, why: obstacleText(why) })),
+    }),
   };
 }
 

@@ -294,6 +294,8 @@ const comparison = open({
   ),
   /** Those that are known. They have a verdict where they were asked for. */
   ofServer: optional(open(each(serverMetricNames, optional(besideRatio)))),
+  /** What prevents verdicts by other metrics, if there is one by the comparison's own. */
+  obstacles: optional(list(open({ metric, why: text }))),
   /** Ratios in the order of the rounds; empty if there is no comparison. */
   roundRatios: v.pipe(list(ratio), v.maxLength(mostRounds, `has more than ${mostRounds}`)),
   /** Rounds whose ratio is far from the others; they count. */

@@ -1,5 +1,5 @@
 // The priority of a run as root: other programs would take from one side what they do not take from the other.
-import { getPriority } from 'node:os';
+import { getPriority, setPriority } from 'node:os';
 import { prioritise } from '../process.ts';
 import { isConfigured } from '../scenario/variants.ts';
 import { isRemote, isWatched } from '../servers/index.ts';
@@ -16,13 +16,24 @@ export interface Priority {
   goesFirst: boolean;
 }
 
+/** Whether what this process starts may go first. Root in a container often may not. */
+export function mayGoFirst(): boolean {
+  const { isRoot, goesFirst } = thisMachine();
+  // The user may have chosen another priority (nice).
+  if (!isRoot || !goesFirst || getPriority() !== usualNice) return false;
+  try {
+    setPriority(firstNice);
+    setPriority(usualNice);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 /** Returns the priority with which a run begins. A server that is not ours may be on the same cores, and keeps its share of them. */
 export function priorityOf({ variants }: Pick<PlanDraft, 'variants'>): Priority {
-  const { isRoot, goesFirst } = thisMachine();
   const isOwn = variants.every(({ variant: { server } }) => server.name !== 'address');
-  // The user may have chosen another priority (nice).
-  const isUsual = getPriority() === usualNice;
-  return { goesFirst: isRoot && goesFirst && isOwn && isUsual };
+  return { goesFirst: isOwn && mayGoFirst() };
 }
 
 /** Raises the priority of the servers and of this process. @returns what k6's is to be, and a function that takes this process's back */

@@ -21,7 +21,8 @@ import {
 } from '../process.ts';
 import { filesOfUser, openFolders } from './bounds.ts';
 import { cpuSecondsOf } from './cgroup.ts';
-import { processTree, statFields } from './usage.ts';
+import { statFields } from '../proc-files.ts';
+import { processTree } from './usage.ts';
 
 export type Scope = Awaited<ReturnType<typeof openScope>>;
 

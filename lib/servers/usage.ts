@@ -3,6 +3,7 @@ import { lstatSync } from 'node:fs';
 import path from 'node:path';
 import { total } from '../analysis/statistics.ts';
 import { namesIn, readIfThere, textOf } from '../files.ts';
+import { statFields } from '../proc-files.ts';
 import { ticksPerSecond, watchThrottling, type ThrottlingWatch } from '../machine/usage.ts';
 import { byName } from '../present.ts';
 import { counterNames } from '../result/result.ts';
@@ -276,14 +277,6 @@ export function countersOf(pids: readonly string[]): Counters {
     }
   }
   return sum;
-}
-
-/**
- * The fields of /proc/PID/stat after the command's name, which may have spaces and brackets: state, ppid, pgrp, …; utime is at index 11.
- */
-export function statFields(folder: string): string[] | undefined {
-  const stat = readIfThere(`${folder}/stat`);
-  return stat?.slice(stat.lastIndexOf(')') + 2).split(' ');
 }
 
 /**

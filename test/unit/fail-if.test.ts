@@ -99,6 +99,11 @@ test.each<[string, Partial<Comparison>, string]>([
   ['cpu>3%', { cpu: null }, 'it has no CPU per request'],
   ['p99>3%', { latency }, 'it has no p99'],
   ['startup>3%', { ofServer: {} }, 'it has no start-up'],
+  [
+    'cpu>3%',
+    { obstacles: [{ metric: 'cpu', why: 'both waited' }] },
+    'there is no verdict by CPU per request, both waited',
+  ],
   ['cpu>3%', { verdict: 'none' }, 'it has no verdict, so'],
   [
     'slower',

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import type { MeasuredVariant } from '../../lib/analysis/verdict.ts';
 import { summarise } from '../../lib/report/warnings/all.ts';
-import type { Phase } from '../../lib/result/result.ts';
+import type { Comparison, Metric, Phase } from '../../lib/result/result.ts';
 import type { NoiseCores, UsageSample } from '../../lib/runner/samples.ts';
 import { stoppedShareOf, waitsOf } from '../../lib/runner/starved.ts';
 import { second, variant } from '../fixtures/comparison.ts';
@@ -127,19 +127,24 @@ const waitedFor = (name: string, percent: number, other: string) =>
   `${name} waited ${percent} % of its turns for cores that other programs used, ${other}`;
 
 test('equal waits cost the verdict on CPU per request that jobs of the servers may make', () => {
-  const judgedAt = (share: number, cpuSeconds: number) => {
+  const comparisonAt = (share: number, cpuSeconds: number, metric: Metric) => {
     const shares = waits(share, share, share, share);
     const a = shares.map((each) => second(1000, 0.5, 0.7, each));
     const b = shares.map((each, round) => second(1000 + round, cpuSeconds, 0.7, each));
-    const run = { ...facts, metric: 'cpu' as const };
-    const [comparison] = summarise(run, [variant('a', a), variant('b', b)]).comparisons;
-    return [comparison?.verdict, comparison?.why];
+    const [row] = summarise({ ...facts, metric }, [variant('a', a), variant('b', b)]).comparisons;
+    return row as Comparison;
   };
+  const judgedAt = (share: number, cpuSeconds: number) => {
+    const { verdict, why } = comparisonAt(share, cpuSeconds, 'cpu');
+    return [verdict, why];
+  };
+  const why =
+    'a waited 50 % of its turns for cores that other programs used, b 50 %, and jobs of their own then fall on fewer requests';
   // A fifth of a core costs 0.5 · 0.8 / 0.3 = 1.33 times as much for each request if half of the time is left.
-  expect(judgedAt(0.5, 0.6)).toEqual([
-    'none',
-    'a waited 50 % of its turns for cores that other programs used, b 50 %, and jobs of their own then fall on fewer requests',
-  ]);
+  expect(judgedAt(0.5, 0.6)).toEqual(['none', why]);
+  // A condition of --fail-if on it asks for that.
+  expect(comparisonAt(0.5, 0.6, 'rps').obstacles).toEqual([{ metric: 'cpu', why }]);
+  expect(comparisonAt(0.02, 0.6, 'rps').obstacles).toBeUndefined();
   expect(judgedAt(0.5, 0.7)[0]).toBe('slower');
   expect(judgedAt(0.02, 0.6)[0]).toBe('slower');
 });

@@ -1,6 +1,7 @@
 // The influxd that bakeoff starts: its folder, lock, config, user and restarts.
 import { randomBytes } from 'node:crypto';
 import { closeSync, existsSync, readFileSync, statfsSync, statSync, writeFileSync } from 'node:fs';
+import { getPriority } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { callerOwning } from '../../../bin/trust.mjs';
@@ -17,7 +18,7 @@ import {
   type Child,
 } from '../../process.ts';
 import { lastLines } from '../../program-logs.ts';
-import { thisMachine } from '../../setup/machine.ts';
+import { mayGoFirst } from '../../runner/priority.ts';
 import { listensOn, loopbackAddress } from '../../servers/ports.ts';
 import { database, type Influx } from '../../influx/address.ts';
 import { answers, hasDatabase, InfluxError, patiently, query } from '../../influx/client.ts';
@@ -42,10 +43,7 @@ export const startTimeoutMs = 120_000;
 /** How long another influxd may hold the folder without an answer: it starts or ends. */
 const otherTimeoutMs = 60_000;
 /** A tenth of a core for which it contends with k6, which may go first: several times the need of a load's points. */
-function niceness(): number {
-  const { isRoot, goesFirst } = thisMachine();
-  return isRoot && goesFirst ? 0 : 10;
-}
+const niceness = (): number => (mayGoFirst() ? 0 : Math.min(getPriority() + 10, 19));
 const user = 'bakeoff';
 
 const lockIn = (folder: string): string => join(folder, 'influxd.lock');
