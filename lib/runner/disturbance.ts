@@ -5,32 +5,33 @@ import { extent } from '../analysis/statistics.ts';
 import { percent, scaledTime } from '../format.ts';
 import type { Phase } from '../result/result.ts';
 import { warning } from '../report/warnings/run.ts';
-import { type RunningServer, isWatched } from '../servers/index.ts';
-import type { LogAlarms } from '../servers/lifecycle.ts';
+import { isWatched } from '../servers/index.ts';
 import { Disturbance, TurnsMeet, RoundFailure } from './failures.ts';
 import type { PlannedVariant, Stage } from './plan.ts';
 import { sharesLoopback } from './observers/strangers.ts';
 import { windowOf, type UsageSample, type UsageWindow } from './samples.ts';
-import type { Measurement } from './under-load.ts';
+import type { SideRound } from './side-round.ts';
 import { portOf } from '../servers/strangers.ts';
 
 /**
  * Requires that a side's figures can be trusted.
  * @throws RoundFailure if the server crashed, Disturbance for anything else
  */
-export function requireSound(
-  { variant: { name }, load }: PlannedVariant,
-  { samples, quotas, enclosed }: Measurement,
-  phases: readonly Phase[],
-  server: Pick<RunningServer, 'name'>,
-  alarms: LogAlarms,
-): void {
+export function requireSound({
+  stage: { planned, server },
+  samples,
+  quotas,
+  enclosed,
+  phases,
+  alarms,
+}: SideRound): void {
+  const { name } = planned.variant;
   if (alarms.crash !== undefined)
     throw new RoundFailure(
       `${name}: ${server.name} crashed under load, as its log says: ${alarms.crash}`,
     );
   for (const phase of phases) {
-    const window = windowOf(phase, load);
+    const window = windowOf(phase, planned.load);
     const disturbance =
       clockStepIn(samples) ??
       throttlingIn(samples, window, quotas) ??
@@ -111,12 +112,13 @@ const leftOverMs = 100;
  */
 export function requireSeparateTurns(sides: readonly SideInTurns[]): void {
   if (sides.length < 2) return;
-  const variants = new Set(sides.map(({ planned }) => planned.variant.name));
+  const variants = new Set(sides.map(({ stage }) => stage.planned.variant.name));
   for (const side of sides) {
-    const { planned, samples, phases } = side;
-    const { name } = planned.variant;
+    const { stage, samples, phases } = side;
+    const { variant, load } = stage.planned;
+    const { name } = variant;
     for (const phase of phases) {
-      const window = windowOf(phase, planned.load);
+      const window = windowOf(phase, load);
       const ms = throttledMs(samples, window, (sample) => sample.quotaThrottledMs);
       if (ms !== undefined) {
         const quota = `${scaledTime(ms)} (${samples.at(-1)?.quotas})`;
@@ -153,11 +155,7 @@ function outOfTurn(side: SideInTurns, sides: readonly SideInTurns[]) {
   return { usedMs, othersMs };
 }
 
-interface SideInTurns {
-  planned: PlannedVariant;
-  samples: readonly UsageSample[];
-  phases: readonly Phase[];
-}
+type SideInTurns = Pick<SideRound, 'samples' | 'phases'> & { stage: Pick<Stage, 'planned'> };
 
 /** How long quotas held processes back within a window, in milliseconds; undefined if no longer than is tolerated. */
 function throttledMs(

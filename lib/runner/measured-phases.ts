@@ -7,10 +7,10 @@ import { present } from '../present.ts';
 import type { LoadResult } from '../result/load-result.ts';
 import type { Phase } from '../result/result.ts';
 import { isConfigured } from '../scenario/variants.ts';
-import { isRemote, type RunningServer } from '../servers/index.ts';
+import { isRemote } from '../servers/index.ts';
 import { expectedOf } from './k6-plan.ts';
 import { isSampled } from './observers/usage.ts';
-import type { Plan, PlannedVariant } from './plan.ts';
+import type { Plan } from './plan.ts';
 import {
   mostTaken,
   noiseBetween,
@@ -28,11 +28,10 @@ import type { Measurement } from './under-load.ts';
  */
 export function phasesOf(
   measurement: Measurement,
-  planned: PlannedVariant,
   { cores }: Plan,
-  server: RunningServer,
   othersAreKnown: boolean,
 ): Phase[] {
+  const { planned, server } = measurement.stage;
   const { results, samples, ofServer, enclosed, perRequest, acceptQueue } = measurement;
   const { alsoLoadedBy, otherCpus } = measurement;
   const counts: NoiseCores = {

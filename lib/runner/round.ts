@@ -14,13 +14,11 @@ import { isMix, withRequests } from '../scenario/pages.ts';
 import { configOf, isOwn } from '../scenario/variants.ts';
 import {
   answerOfAll,
-  isRemote,
   isStarted,
   workersFor,
   type Answer,
   type RunningServer,
 } from '../servers/index.ts';
-import { alarmsIn, type LogAlarms } from '../servers/lifecycle.ts';
 import { otherBodiesOf } from './bodies.ts';
 import {
   requireSeparateTurns,
@@ -43,8 +41,8 @@ import {
 } from './plan.ts';
 import { writeMixFiles } from './mix-files.ts';
 import { roundFolder } from './results-folder.ts';
-import { phasesOf } from './measured-phases.ts';
-import { underLoad, type LoadContext, type Measurement } from './under-load.ts';
+import { sideRoundsOf, type SideRound } from './side-round.ts';
+import { underLoad, type LoadContext } from './under-load.ts';
 import { goingOn, longerWarmup, warmAtOnce } from './warmups.ts';
 
 /**
@@ -96,29 +94,20 @@ async function groupRound(
       context.folder,
     );
     const measured = await underLoad(context, group, stages, attempt, folder);
-    const phases = phasesOfAll(context, stages, measured);
-    const rps = rpsOf(context, stages, phases);
-    withRps(rps, () => requireWarm(stages, phases, attempt.warmCosts));
-    // The end of a server writes to its log too.
-    const alarms = await Promise.all(stages.map(alarmsOf));
+    const sides = await sideRoundsOf(measured, plan);
+    const rps = rpsOf(context, sides);
+    withRps(rps, () => requireWarm(sides, attempt.warmCosts));
     await stopAll(stages);
     const outcomes = withRps(rps, () => {
-      requireSeparateTurns(
-        stages.map(({ planned }, side) => ({
-          planned,
-          samples: (measured[side] as Measurement).samples,
-          phases: phases[side] as Phase[],
-        })),
-      );
-      return stages.map((_, side) =>
-        outcomeOf(context, stages, side, attempt, measured, phases, alarms[side] as LogAlarms),
-      );
+      requireSeparateTurns(sides);
+      return sides.map((side, place) => ({
+        ...side,
+        outcome: outcomeOf(context, side, place, attempt),
+      }));
     });
     return new Map(
       await Promise.all(
-        stages.map(async ({ planned }, side) => {
-          const { samples } = measured[side] as Measurement;
-          const outcome = outcomes[side] as VariantRound;
+        outcomes.map(async ({ stage: { planned }, samples, outcome }) => {
           const problem = await sink?.afterLoad(plan, { planned, round: attempt.round, samples });
           if (typeof problem === 'string') outcome.notes.push(problem);
           return [planned.variant.name, outcome] as const;
@@ -131,42 +120,21 @@ async function groupRound(
   }
 }
 
-async function alarmsOf({ planned: { variant }, server }: Stage): Promise<LogAlarms> {
-  if (isStarted(server)) return alarmsIn(server.logFile, variant.server.name);
-  return isRemote(server) ? server.alarms() : {};
-}
-
-function phasesOfAll(
-  { plan }: RunContext,
-  stages: readonly Stage[],
-  measured: readonly Measurement[],
-): Phase[][] {
-  // The use of cores by others is read where the servers are, and here.
-  const othersAreKnown = stages.every(({ server }) => server.atAddress === undefined);
-  return stages.map(({ planned, server }, side) =>
-    phasesOf(measured[side] as Measurement, planned, plan, server, othersAreKnown),
-  );
-}
-
 /** Requests/s by variant; none for loads in steps, whose rates differ. */
-function rpsOf({ plan }: RunContext, stages: readonly Stage[], phases: readonly Phase[][]) {
+function rpsOf({ plan }: RunContext, sides: readonly SideRound[]) {
   if (plan.stepped !== undefined) return {};
   return Object.fromEntries(
-    stages.map(({ planned }, side) => [planned.variant.name, roundRps(phases[side] as Phase[])]),
+    sides.map(({ stage, phases }) => [stage.planned.variant.name, roundRps(phases)]),
   );
 }
 
 /** @throws StillCold, with all servers still running, if one still got faster after its warm-up, and that can be longer */
-function requireWarm(
-  stages: readonly Stage[],
-  phasesOfSides: readonly Phase[][],
-  warmCosts: Attempt['warmCosts'],
-): void {
+function requireWarm(sides: readonly SideRound[], warmCosts: Attempt['warmCosts']): void {
   const longer = new Map<string, number>();
   const texts: string[] = [];
-  for (const [side, { planned, servedSeconds }] of stages.entries()) {
+  for (const { stage, phases } of sides) {
+    const { planned, servedSeconds } = stage;
     const { name } = planned.variant;
-    const phases = phasesOfSides[side] as Phase[];
     const cold = longerWarmup(planned.load, phases, warmCosts?.get(name), servedSeconds);
     if (cold === undefined) continue;
     longer.set(name, cold.seconds);
@@ -175,43 +143,39 @@ function requireWarm(
     );
   }
   if (longer.size === 0) return;
-  const open = stages.map((stage, side) => {
-    const [first] = phasesOfSides[side] as Phase[];
+  const open = sides.map(({ stage, phases: [first] }) => {
     const seconds = (first?.continuous?.warmupSeconds ?? 0) + (first?.seconds ?? 0);
     return { ...stage, servedSeconds: (stage.servedSeconds ?? 0) + seconds };
   });
   throw new StillCold(texts.join('; '), longer, open);
 }
 
+/** @param place of the side among those of its group */
 function outcomeOf(
   { plan }: RunContext,
-  stages: readonly Stage[],
-  side: number,
+  side: SideRound,
+  place: number,
   { round, answers, known }: Attempt,
-  measured: readonly Measurement[],
-  phasesOfSides: readonly Phase[][],
-  alarms: LogAlarms,
 ): VariantRound {
-  const { planned, server, enclosure } = stages[side] as Stage;
-  const measurement = measured[side] as Measurement;
+  const { stage, phases: all, alarms, samples } = side;
+  const { planned, server, enclosure } = stage;
   const { page, variant } = planned;
   const { name } = variant;
-  const all = phasesOfSides[side] as Phase[];
   const facts = serverFacts(planned, server);
-  requireSound(planned, measurement, all, server, alarms);
+  requireSound(side);
   const stepped = plan.stepped?.foundBy({
     planned,
     server: facts,
     phases: all,
-    outcomes: measurement.outcomes,
-    side,
+    outcomes: side.outcomes,
+    side: place,
     cores: plan.cores,
     known: known?.get(name) ?? [],
     round,
   });
   // Only the step that stands for the round, which is chosen from sound ones, needs samples without a gap.
   const phases = stepped === undefined ? all : [all[stepped.found.step] as Phase];
-  requireSampled(planned, measurement.samples, phases);
+  requireSampled(planned, samples, phases);
   const [first] = phases;
   if (first !== undefined && alarms.clientErrors !== undefined)
     first.clientErrors = alarms.clientErrors;
@@ -226,16 +190,16 @@ function outcomeOf(
     server: facts,
     phases,
     requests,
-    ...serverFiguresOf(measurement),
+    ...serverFiguresOf(side),
     notes: [
       ...(alarms.alarm === undefined ? [] : [warning.serverAlarm(name, alarms.alarm)]),
       ...(otherBodies.length === 0 ? [] : [warning.otherBodies(name)]),
-      ...(measurement.enclosed?.notes ?? []),
+      ...(side.enclosed?.notes ?? []),
     ],
     describeEnd: total(phases, succeeded) < requests ? alarms.last : undefined,
     ...present({ stepped, settings: enclosure?.settings }),
-    recordFile: measurement.recordFile,
-    unsent: measurement.unsent,
+    recordFile: side.recordFile,
+    unsent: side.unsent,
   };
 }
 

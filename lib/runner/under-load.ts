@@ -22,6 +22,7 @@ export interface LoadContext extends RunContext {
 
 /** What was measured and observed of a side. */
 export interface Measurement extends Observed {
+  stage: Stage;
   /** Outcomes of all sides, by phase. */
   outcomes: readonly PhaseOutcome[];
   /** The side's results by phase. */
@@ -64,8 +65,9 @@ export async function underLoad(
     });
     if ('failure' in end) throw withOverflows(end.failure, stages, end.observed);
     const { outcomes, observed } = end;
-    return observed.map((ofSide, side) => ({
-      ...ofSide,
+    return stages.map((stage, side) => ({
+      ...(observed[side] as Observed),
+      stage,
       outcomes,
       results: outcomes.map(({ results }) => results[side] as LoadResult),
       recordFile: k6Files(folder).record,

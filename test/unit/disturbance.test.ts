@@ -37,14 +37,17 @@ const plannedOf = (name: string, warmupSeconds = 1) =>
 function check({ samples, enclosed, of = {}, warmupSeconds = 1, told = true, ...more }: Seen) {
   const { alarms = {} } = more;
   const loadedPhase = phase({ requests: 1000, monotonicMs: loaded, ...of });
-  const measurement = {
+  const planned = plannedOf('a', warmupSeconds);
+  const side = {
+    stage: { planned, server: { name: 'nginx' } },
     samples: samples ?? every100([0, 12_000]),
     quotas: '/cpu.max: 1.5 cores',
     enclosed: { samples: enclosed },
+    phases: [loadedPhase],
+    alarms,
   };
-  const planned = plannedOf('a', warmupSeconds);
-  requireSound(planned, measurement as never, [loadedPhase], { name: 'nginx' }, alarms);
-  requireSampled(planned, measurement.samples, told ? [loadedPhase] : []);
+  requireSound(side as never);
+  requireSampled(planned, side.samples, told ? [loadedPhase] : []);
 }
 
 function expectFound(seen: Seen, message: RegExp | string | undefined) {
@@ -108,7 +111,7 @@ test('a quota of one server ends turns, unless it is loaded alone', () => {
     () =>
       requireSeparateTurns(
         monotonicMs.map((times, index) => ({
-          planned: plannedOf('ab'[index] as string),
+          stage: { planned: plannedOf('ab'[index] as string) },
           samples: index === 0 ? samples : [],
           phases: [phase({ requests: 1, monotonicMs: times })],
         })),
@@ -128,7 +131,7 @@ test('a server that works in the turns of others ends turns', () => {
     () =>
       requireSeparateTurns(
         shares.map((idleCpuShare, index) => ({
-          planned: plannedOf('ab'[index] as string),
+          stage: { planned: plannedOf('ab'[index] as string) },
           samples: [],
           phases: [
             phase({ requests: 1, idleCpuShare, seconds: 1, monotonicMs: [500, 1500 + othersMs] }),
@@ -154,7 +157,7 @@ test('a server that works on in the single turn of another ends turns', () => {
   const sides = (afterMs: number) => () =>
     requireSeparateTurns(
       windows.map((monotonicMs, index) => ({
-        planned: plannedOf('ab'[index] as string),
+        stage: { planned: plannedOf('ab'[index] as string) },
         samples: Array.from({ length: 21 }, (_, tenth) => {
           const atMs = 100 * tenth;
           const usedMs = index === 0 ? Math.min(atMs, 1000 + afterMs) : Math.max(0, atMs - 1000);

@@ -1,7 +1,6 @@
 // Combines the engine's measurement and the runner's samples into a phase.
 import { expect, test } from 'vitest';
 import type { LoadResult } from '../../lib/result/load-result.ts';
-import type { PlannedVariant } from '../../lib/runner/plan.ts';
 import { phasesOf } from '../../lib/runner/measured-phases.ts';
 import type { Measurement } from '../../lib/runner/under-load.ts';
 import type { RunningServer } from '../../lib/servers/index.ts';
@@ -27,17 +26,12 @@ function cpuOf(side: number, made: number, serverCpu?: LoadResult['serverCpu']) 
     ...(side === 0 ? { usage: () => ({}) } : {}),
   } as unknown as RunningServer;
   const measurement = {
+    stage: { planned: plan.variants[side], server },
     results: [result],
     samples: [],
     ofServer,
   } as unknown as Measurement;
-  const [measured] = phasesOf(
-    measurement,
-    plan.variants[side] as PlannedVariant,
-    plan,
-    server,
-    false,
-  );
+  const [measured] = phasesOf(measurement, plan, false);
   expect(measured).not.toHaveProperty('serverCpu');
   return [measured?.serverCpuSeconds, measured?.idleCpuShare, measured?.serverRssBytes];
 }
@@ -67,11 +61,12 @@ test('on another host CPU time includes ramps and drains', () => {
   );
   const server = { upstreams: [], usage: () => ({}) } as unknown as RunningServer;
   const measurement = {
+    stage: { planned: plan.variants[0], server },
     results: [loaded],
     samples: [],
     ofServer,
   } as unknown as Measurement;
-  const [measured] = phasesOf(measurement, plan.variants[0] as PlannedVariant, plan, server, false);
+  const [measured] = phasesOf(measurement, plan, false);
   expect(measured?.serverCpuSeconds).toBeCloseTo(0.4, 12);
 });
 

@@ -167,7 +167,7 @@ async function loadOf(context: LoadContext, stage: Stage, more?: Observer): Prom
 
 /** @throws Disturbance if too little is known of the cores' use */
 function phaseOf({ plan }: RunContext, { planned, server }: Stage, measured: Measurement): Phase {
-  const phases = phasesOf(measured, planned, plan, server, server.atAddress === undefined);
+  const phases = phasesOf(measured, plan, server.atAddress === undefined);
   requireSampled(planned, measured.samples, phases);
   return phases[0] as Phase;
 }
