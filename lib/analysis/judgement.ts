@@ -16,6 +16,8 @@ export type Obstacle =
   /** As shareOfOtherBodies. */
   | { kind: 'severalBodies'; name: string; share: number }
   | { kind: 'belowRate' | 'generatorLimit'; name: string }
+  /** Share of the requests under way, 0 to 1. */
+  | { kind: 'hanging'; name: string; share: number }
   /** Share of its turns, 0 to 1. */
   | { kind: 'stalled'; name: string; share: number }
   | { kind: 'oneSided'; disturbance: OneSided }

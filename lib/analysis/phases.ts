@@ -114,6 +114,15 @@ export function successRatioOf(
   return requests === 0 ? null : total(phases, succeeded) / requests;
 }
 
+/**
+ * The share of the requests under way, 0 to 1, that hung at the end of a load, by the mean of all loads. Clients that never get an answer
+ * send no other request, so that of all requests they are few.
+ */
+export function shareHung({ load, rounds }: Pick<VariantResult, 'load' | 'rounds'>): number {
+  const underWay = (load.connections ?? 1) * (load.streams ?? 1);
+  return mean(phasesIn(rounds).map(({ hung }) => hung / underWay)) || 0;
+}
+
 /** Responses of the expected class, by default 2xx and 3xx. */
 export function succeeded({
   responses,

@@ -31,7 +31,7 @@ import {
 import { alphaAt, type Look } from './looks.ts';
 import { isLatency, judgedBy, metricNames, metrics } from './metrics.ts';
 import { isDoubtful, oneSided, starvedAlike } from './one-sided.ts';
-import { alsoLoadedBy, isFailing, otherCpusOf } from './phases.ts';
+import { alsoLoadedBy, isFailing, otherCpusOf, shareHung, tolerableFailures } from './phases.ts';
 import { dependenceOf, falseHolds, outliersOf, roundsToDecide, swayingRound } from './rounds.ts';
 import {
   halfWidth,
@@ -316,6 +316,9 @@ function obstacle(pair: Pair, metric: Metric, { serverCores, control }: Rules): 
   const failing = both.find(isFailing);
   if (failing !== undefined)
     return { kind: 'failing', name: failing.name, successRatio: failing.successRatio ?? 0 };
+  const hanging = both.find((side) => shareHung(side) > tolerableFailures);
+  if (hanging !== undefined)
+    return { kind: 'hanging', name: hanging.name, share: shareHung(hanging) };
   const other = sideWithOtherBodies(both);
   if (other !== undefined) return { kind: 'otherBodies', name: other.name, ...bodyRatioOf(other) };
   const several = sideWithSeveralBodies(both);

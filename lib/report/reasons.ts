@@ -56,6 +56,8 @@ function obstacleText(obstacle: Obstacle): string {
       return `${obstacle.name} might run on ${coresText(obstacle.cpus)} too`;
     case 'failing':
       return `${failedText(obstacle.successRatio)} of the requests of ${obstacle.name} failed`;
+    case 'hanging':
+      return `${percent(obstacle.share)} of the requests that ${obstacle.name} had under way were never answered`;
     case 'otherBodies':
       return `under load the bodies of ${obstacle.name}${pageText(obstacle.page)} had ${percent(obstacle.bodyRatio)} of the length of the page that was checked`;
     case 'severalBodies':

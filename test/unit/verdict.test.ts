@@ -156,6 +156,21 @@ test('α is not divided by comparisons that cannot have a verdict', () => {
   expect(compare([a, b, ...without])[0]).toEqual(alone);
 });
 
+test('a side whose clients never got an answer has no verdict, however few requests those are', () => {
+  const judged = (hung: number) => {
+    const phases = [120_000, 121_000, 119_000, 120_000].map((requests) =>
+      second(requests, 0.99, 0.7, { hung }),
+    );
+    const load = { protocol: 'h2', threads: 1, connections: 100, streams: 10 } as const;
+    return comparisonOf([a, variant('b', phases, { load })]);
+  };
+  expect(judged(10).verdict).toBe('faster');
+  expect(judged(900)).toMatchObject({
+    verdict: 'none',
+    why: '90 % of the requests that b had under way were never answered',
+  });
+});
+
 const c = variant('c', rounds([2000, 2020, 1980, 2000]), {
   needsServerCores: 2,
   published: { rps: 300 },
