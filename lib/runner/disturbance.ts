@@ -35,6 +35,7 @@ export function requireSound({
     const disturbance =
       clockStepIn(samples) ??
       throttlingIn(samples, window, quotas) ??
+      generatorStopIn(samples, window) ??
       (enclosed?.samples && gapIn(enclosed.samples, window)) ??
       standstillIn(phase, server.name);
     if (disturbance !== undefined) throw new Disturbance(`${name}: ${disturbance}`);
@@ -95,6 +96,15 @@ function throttlingIn(
   const ms = throttledMs(samples, window, (sample) => sample.throttledMs);
   if (ms === undefined) return undefined;
   return `a CPU quota held the run back for ${scaledTime(ms)} during the load (${quotas}): take the quota away (docker run --cpus, a pod's limits.cpu), or give it more than the cores that bakeoff uses`;
+}
+
+function generatorStopIn(
+  samples: readonly UsageSample[],
+  { fromMs, toMs }: UsageWindow,
+): string | undefined {
+  const isInside = ({ atMs }: UsageSample) => atMs >= fromMs && atMs <= toMs;
+  if (!samples.some((sample) => sample.generatorStopped && isInside(sample))) return undefined;
+  return 'the load generator (k6) was stopped (SIGSTOP or a debugger)';
 }
 
 /** From this share of a core on, what a server does in the turns of others shows in their figures. */

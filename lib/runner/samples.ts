@@ -16,6 +16,8 @@ const longestIntervalMs = 1000;
 interface SharedUse {
   /** k6, this process, and an enclosure's programs on the generator's cores. */
   generatorCpuSeconds: number;
+  /** As isStopped, of k6. */
+  generatorStopped: boolean;
   /** An enclosure's programs on the server's cores; 0 on loopback. */
   enclosureCpuSeconds: number;
   /** The servers' backends on the server's cores; null if unknown, 0 without backends. */

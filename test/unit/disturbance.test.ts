@@ -11,7 +11,7 @@ import type { UsageSample } from '../../lib/runner/samples.ts';
 import type { LogAlarms } from '../../lib/servers/lifecycle.ts';
 import { continuousEnd, noLatency, phase, quiet } from '../fixtures/phase.ts';
 
-const nothing = { wallAheadMs: 0, throttledMs: 0, quotaThrottledMs: 0 };
+const nothing = { wallAheadMs: 0, throttledMs: 0, quotaThrottledMs: 0, generatorStopped: false };
 
 function every100([fromMs, toMs]: [number, number], ...gaps: [number, number][]) {
   return Array.from({ length: (toMs - fromMs) / 100 + 1 }, (_, index) => fromMs + 100 * index)
@@ -67,6 +67,17 @@ test.each([
 ])('a gap in the samples: %s', (_, samples, message) => {
   expectFound({ samples }, message);
   if (message !== undefined) check({ samples, told: false });
+});
+
+test.each([
+  [5000, 'the load generator (k6) was stopped'],
+  [500, undefined],
+])('k6 that is stopped at %i ms ends the round if that is in the load', (stoppedMs, message) => {
+  const samples = every100([0, 12_000]).map((sample) => ({
+    ...sample,
+    generatorStopped: sample.atMs === stoppedMs,
+  }));
+  expectFound({ samples }, message);
 });
 
 test("a gap in an enclosure's samples matters, if it needs any", () => {

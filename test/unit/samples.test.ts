@@ -135,6 +135,7 @@ describe('noise', () => {
       atMs: second * 1000,
       wallAheadMs: 0,
       throttledMs: 0,
+      generatorStopped: false,
       upstreamCpuSeconds: upstream === null ? null : upstream * second,
       cpuSeconds: (ours * second) / 2,
       serversCpuSeconds: ours * second,
@@ -337,6 +338,7 @@ describe('the sampler', () => {
       enclosureCpuSeconds: 0,
       upstreamCpuSeconds: 0,
       throttledMs: 0,
+      generatorStopped: false,
       machine: { server: null, generator: null, loadAverage: 0, serverMhz: null },
     };
     const sampler = sampleUsage({ servers, shared: () => shared });

@@ -2,7 +2,7 @@
 import { total } from '../../analysis/statistics.ts';
 import { watchMachine, watchThrottling, type ThrottlingWatch } from '../../machine/usage.ts';
 import { isRemote, isWatched, watchUpstreams, type RunningServer } from '../../servers/index.ts';
-import { watchProcess } from '../../servers/usage.ts';
+import { isStopped, watchProcess } from '../../servers/usage.ts';
 import type { RunningK6 } from '../k6.ts';
 import { sampleUsage, withServer, type UsageReaders, type UsageSampler } from '../samples.ts';
 import type { ObservedLoad, Observer } from './observer.ts';
@@ -65,6 +65,7 @@ function readersOf(
       return {
         generatorCpuSeconds:
           ofK6() + total(enclosed, ({ generator }) => generator) + (user + system) / 1e6,
+        generatorStopped: isStopped('/proc', String(k6.pid), []),
         enclosureCpuSeconds: total(enclosed, ({ server }) => server),
         upstreamCpuSeconds: ofUpstreams(),
         throttledMs: throttling.read(),
