@@ -160,6 +160,8 @@ test.each([
   ['^~ /img/', '/img/a.png'],
   ['~* \\.PNG$', '/a.png'],
   ['~ (?<a>x', '/'],
+  // It would take JavaScript years.
+  ['~ ^/(([a-z]+)+)+[0-9]$', `/${'a'.repeat(40)}.html`],
   ['@fallback', '/'],
 ])('an nginx knob takes effect in location %s for a request of %s', async (location, asked) => {
   const text = `http { etag on; server { listen 80; location ${location} { etag on; } } }`;

@@ -1,5 +1,6 @@
 // Lays a knob's lines over a user's nginx config, so that they hold for the loaded page.
 import path from 'node:path';
+import { runInNewContext } from 'node:vm';
 import { UserError } from '../../errors.ts';
 import type { Overlay } from '../../scenario/model.ts';
 import {
@@ -232,13 +233,17 @@ function mayServe({ name, args, block }: Directive, paths: Paths): boolean {
   if (first === '=') return paths.includes(second);
   if (first !== '~' && first !== '~*')
     return paths.some((path) => path.startsWith(first === '^~' ? second : first));
+  const pattern = { source: second, flags: first === '~*' ? 'i' : '', paths };
   try {
-    const pattern = new RegExp(second, first === '~*' ? 'i' : '');
-    return paths.some((path) => pattern.test(path));
+    return runInNewContext(matchesAny, pattern, { timeout: mostMatchingMs }) === true;
   } catch {
-    return true; // PCRE has a larger grammar.
+    return true; // PCRE has a larger grammar, and a limit for expressions that take for ever.
   }
 }
+
+/** In a context of its own, since nothing else ends an expression that backtracks. */
+const matchesAny = 'paths.some((path) => new RegExp(source, flags).test(path))';
+const mostMatchingMs = 200;
 
 /** Words of a listen line that nginx accepts only once for each address. */
 const socketWord = /^(?:backlog|reuseport|deferred|fastopen|rcvbuf|sndbuf|so_keepalive|bind)\b/;
