@@ -14,9 +14,10 @@ if (refusal !== undefined) {
   console.error(refusal);
   process.exit(1);
 }
-// Compile anew, so that the package has no chunks of an earlier compilation.
+// Compile anew, so that a package has no chunks of an earlier compilation. Else a running command may still load them.
+const isPacked = ['pack', 'publish'].includes(process.env.npm_command ?? '');
 rmSync(`${projectRoot}dist/state`, { force: true });
-await compiledCommands(projectRoot, 0);
+await compiledCommands(projectRoot, isPacked ? 0 : undefined);
 const types = `${projectRoot}dist/types`;
 rmSync(types, { recursive: true, force: true });
 execFileSync(
