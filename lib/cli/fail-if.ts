@@ -2,6 +2,7 @@
 import { comparisonOf } from '../analysis/comparisons.ts';
 import { besideOf, isLatency, metricNames, metrics } from '../analysis/metrics.ts';
 import { usageError, UserError, unknownWord } from '../errors.ts';
+import { linkOf } from '../files.ts';
 import { enumeration, success, effect } from '../format.ts';
 import { metricWords, verdictWord } from '../report/metric-words.ts';
 import type { BesideRatio, Comparison, Metric, Result, Verdict } from '../result/result.ts';
@@ -34,8 +35,15 @@ const verdictNames = Object.keys(verdicts) as Gate['verdict'][];
 const limited = metricNames.filter((metric) => metric !== 'rps');
 const form = new RegExp(`^(slower|faster|${limited.join('|')}|success)([<>])(\\d+(?:\\.\\d+)?)%$`);
 
-/** Throws UserError (exit code 2). */
-export function readFailIf(flag: string, text: string) {
+/**
+ * Throws UserError (exit code 2).
+ * @param output the path of the standard output
+ */
+export function readFailIf(flag: string, text: string, output = linkOf('/proc/self/fd/1')) {
+  if (/\/=?\d+(?:\.\d+)?%$/.test(output))
+    throw usageError(
+      `${flag}: the shell took > for a file of the output (${output}): put the condition in quotes: ${flag} 'slower>3%'`,
+    );
   const gates: Gate[] = [];
   let successRatio = defaultSuccessRatio;
   for (const condition of text.split(',').map((part) => part.trim())) {
@@ -50,7 +58,7 @@ export function readFailIf(flag: string, text: string) {
       else gates.push({ ...gate, verdict: 'slower', metric: subject as Metric });
     } else if (/[<>:=%]/.test(condition))
       throw usageError(
-        `${flag} ${condition}: write slower>3%, faster>3%, ${limited.map((metric) => `${metric}>${isLatency(metric) ? 5 : 3}%`).join(', ')} or success<99%`,
+        `${flag} ${condition}: write (in quotes) slower>3%, faster>3%, ${limited.map((metric) => `${metric}>${isLatency(metric) ? 5 : 3}%`).join(', ')} or success<99%`,
       );
     else throw unknownWord(flag, condition, verdictNames);
   }
@@ -158,5 +166,5 @@ function cpuText({ metric, verdict }: Gate, row: Comparison, state: State): stri
   const isOpen =
     metric === undefined && row.metric === 'rps' && (state === 'open' || state === 'fails');
   if (!isOpen || verdict !== 'slower' || row.cpu?.verdict !== 'slower') return '';
-  return ' (it is slower by CPU per request: see --fail-if cpu>3%)';
+  return " (it is slower by CPU per request: see --fail-if 'cpu>3%')";
 }

@@ -60,7 +60,7 @@ test.each<[string, Partial<Comparison>, number, ...string[]]>([
     'slower>3%',
     { verdict: 'inconclusive', ratio: 1, ci95: [0.95, 1.05], cpu: { ...slowerByCpu } },
     0,
-    `requests/s ±0.0 % [−5.0, 5.0]: ${open} (it is slower by CPU per request: see --fail-if cpu>3%)`,
+    `requests/s ±0.0 % [−5.0, 5.0]: ${open} (it is slower by CPU per request: see --fail-if 'cpu>3%')`,
   ],
   [
     'slower,cpu>3%',
@@ -122,6 +122,13 @@ test.each<[string, Partial<Comparison>, string]>([
   expect(lines).toEqual([
     expect.stringMatching(`^--fail-if ${gates}: ${pair}: cannot be decided: ${why}`),
   ]);
+});
+
+test('a limit that the shell took for a file is refused', () => {
+  const asked = (output: string) => () => readFailIf('--fail-if', 'slower', output);
+  expect(asked('/home/me/3%')).toThrow("put the condition in quotes: --fail-if 'slower>3%'");
+  for (const output of ['/home/me/log', '/dev/pts/3', 'pipe:[31]', ''])
+    expect(asked(output)).not.toThrow();
 });
 
 test('one condition that is true decides, whatever cannot be decided', () => {
