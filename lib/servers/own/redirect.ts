@@ -96,7 +96,7 @@ export function isAtHost(address: ConfigAddress, host: string): boolean {
  * longer.
  */
 const codeInConfig =
-  /\b(?:mruby\.handler|fastcgi\.spawn|\w+_by_lua|js_(?:content|set|filter|access|(?:header|body)_filter)|perl)/;
+  /\b(?:mruby\.handler|fastcgi\.spawn|\w+_by_lua|js_\w+|perl|modsecurity|load_module\s+["']?\/(?!usr\/))/;
 
 /** A config while its copy is made. */
 export type ConfigCopy = Awaited<ReturnType<typeof beginCopy>>;
