@@ -3,10 +3,9 @@ import { existsSync, statSync, type Stats } from 'node:fs';
 import { inOneLine, usageError, UserError, unknownWord } from '../../errors.ts';
 import { makeFolder } from '../../files.ts';
 import { writeForUser, writeWhole } from '../../writing.ts';
-import { total } from '../../analysis/statistics.ts';
 import { counts } from '../../format.ts';
 import type { Result } from '../../result/result.ts';
-import { historyParts, unjudgedIn } from './history.ts';
+import { historyParts } from './history.ts';
 import type { Contribute } from '../../report/contribution.ts';
 import { isPage } from '../../report/html/page.ts';
 import { runPage } from '../../report/html/run-page.ts';
@@ -108,8 +107,6 @@ function keptResults(folders: readonly string[]): { kept: Result[]; leftOut: str
   const words = others
     .filter(([number]) => number > 0)
     .map(([number, why]) => `${counts(number, 'run')} ${why}`);
-  const unjudged = total(kept, unjudgedIn);
-  if (unjudged > 0) words.push(`${counts(unjudged, 'comparison')} without a verdict`);
   return { kept, leftOut: words.length === 0 ? '' : `left out: ${words.join(', ')}` };
 }
 

@@ -6,6 +6,7 @@ import {
   exponential,
   groupedBy,
   mean,
+  minimumRounds,
   ratioInterval,
   studentQuantile,
   total,
@@ -20,22 +21,15 @@ export interface KeptEffect {
   run: string;
   /** A machine's boot. */
   boot: string;
-  /** Ratios of its rounds. */
+  /** Ratios of its rounds, at least minimumRounds. */
   roundRatios: readonly number[];
 }
 
-/** The comparisons of a run that have rounds and no verdict: other programs, failed requests or the load alone may have made the effect. */
-export function unjudgedIn({ comparisons }: Result): number {
-  return comparisons.filter(
-    ({ roundRatios, verdict }) => roundRatios.length > 0 && verdict === 'none',
-  ).length;
-}
-
-/** Returns the comparisons of all runs that have a verdict, by what they compare. */
+/** Returns the comparisons of all runs, by what they compare. Runs with too few rounds have none. */
 export function effectsOf(results: readonly Result[]): Map<string, KeptEffect[]> {
   const all = results.flatMap(({ run, environment, comparisons }) =>
     comparisons
-      .filter(({ roundRatios, verdict }) => roundRatios.length > 0 && verdict !== 'none')
+      .filter(({ roundRatios }) => roundRatios.length >= minimumRounds)
       .map(({ variant, baseline, metric, roundRatios }) => ({
         what: `${variant} against ${baseline}, ${metricWords[metric].name}`,
         effect: { run, boot: environment.bootId, roundRatios },
