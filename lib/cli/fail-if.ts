@@ -1,5 +1,5 @@
 // --fail-if: the conditions under which a run in CI fails.
-import { comparisonOf } from '../analysis/comparisons.ts';
+import { measuredComparisons } from '../analysis/comparisons.ts';
 import { besideOf, isLatency, metricNames, metrics } from '../analysis/metrics.ts';
 import { usageError, UserError, unknownWord } from '../errors.ts';
 import { linkOf } from '../files.ts';
@@ -84,7 +84,7 @@ export function failIfCode(
       `--fail-if: ${failed.map((variant) => `of ${variant.name}'s requests ${success(variant.successRatio ?? 0)} succeeded`).join(', ')}, and ${success(successRatio)} are asked for: look at its log, or ask for less (success<50%)`,
     );
   }
-  const rows = ran.flatMap(({ name }) => comparisonOf(result, name) ?? []);
+  const rows = measuredComparisons(result);
   const asksForCpu = gates.some(({ metric }) => metric === 'cpu');
   const states = gates.flatMap((gate) =>
     rows.map((row) => {
