@@ -83,12 +83,15 @@ async function compiled() {
   return join(folder, 'scenario.mjs');
 }
 
-/** The default export; undefined if it is no scenario. */
+/** The default export: a scenario, or the list of an article's; undefined if it is neither. */
 function scenarioOf({ default: exported }) {
   // The default export of a CommonJS module is nested.
-  const scenario = exported?.default ?? exported;
-  return typeof scenario === 'object' && 'variants' in (scenario ?? {}) ? scenario : undefined;
+  const found = exported?.default ?? exported;
+  const all = [found].flat();
+  return all.length > 0 && all.every(isScenario) ? found : undefined;
 }
+
+const isScenario = (value) => typeof value === 'object' && value !== null && 'variants' in value;
 
 /** @returns {Buffer} @throws Error with a single line */
 function serialized(scenario) {

@@ -19,7 +19,6 @@ import { promisify } from 'node:util';
 import { callerOfSudo, callerOwning, helper } from '../bin/trust.mjs';
 import { printable, UserError } from './errors.ts';
 import { namesIn, textOf, userUmask } from './files.ts';
-import { sessionOf } from './proc-files.ts';
 
 /** A program of the system with its first words. It becomes the command that follows and keeps its process id: `nsenter … --`. */
 export type Before = readonly [program: string, ...words: string[]];
@@ -215,8 +214,17 @@ export async function startChild(options: ChildOptions): Promise<Child> {
 
 /** Starts a shell that continues a child's group if this process is killed, because a stopped child does not react to TERM. */
 export function continueWhenOrphaned({ pid, exited }: Child): void {
-  const script = 'trap "" HUP INT TERM; read -r ended || kill -s CONT -- "-$0"';
-  const guard = spawn(helper('sh'), ['-c', script, String(pid)], {
+  void exited.then(onceGone('kill -s CONT -- "-$1"', String(pid)));
+}
+
+/**
+ * Starts a shell that runs a script once this process has ended, however it ends.
+ * @param words the script's "$1", "$2" …
+ * @returns a function that ends the shell instead
+ */
+export function onceGone(script: string, ...words: readonly string[]): () => void {
+  const waiting = `trap "" HUP INT TERM; read -r ended || { ${script}; }`;
+  const guard = spawn(helper('sh'), ['-c', waiting, 'sh', ...words], {
     cwd: '/',
     stdio: closingInherited(['pipe', 'ignore', 'ignore']),
     detached: true,
@@ -224,7 +232,7 @@ export function continueWhenOrphaned({ pid, exited }: Child): void {
   guard.unref();
   guard.stdin?.on('error', () => undefined);
   (guard.stdin as Socket | null)?.unref();
-  void exited.then(() => guard.stdin?.end('ended\n'));
+  return () => void guard.stdin?.end('ended\n');
 }
 
 /**
@@ -271,8 +279,8 @@ export function withoutVariables(env: NodeJS.ProcessEnv, prefix: string): NodeJS
 }
 
 /**
- * Sets the priority of a process with its threads and its session, unless that is also this process's: `nice` from -20 (first) to 19. Later
- * threads and children inherit it. Does nothing where the kernel does not allow it: below 0 only root may.
+ * Sets the priority of a process with its threads and its session: `nice` from -20 (first) to 19. Later threads and children inherit it.
+ * Does nothing where the kernel does not allow it: below 0 only root may.
  * @param from leaves threads and sessions with another priority than this as they are: somebody has chosen it
  */
 export async function prioritise(pid: number, nice: number, from?: number): Promise<void> {
@@ -283,9 +291,8 @@ export async function prioritise(pid: number, nice: number, from?: number): Prom
       // It has ended, or may not.
     }
   }
-  // Where the kernel weighs sessions (autogroup), a nice value counts only within a session. This process's has the user's other programs.
+  // Where the kernel weighs sessions (autogroup), a nice value counts only within a session.
   const session = `/proc/${pid}/autogroup`;
-  if (sessionOf(pid) === sessionOf(process.pid)) return;
   const ofSession = /nice (-?\d+)/.exec(textOf(session))?.[1];
   if (from === undefined || Number(ofSession) === from)
     await writeFile(session, String(nice)).catch(() => undefined);

@@ -1,6 +1,6 @@
 // npm run scenario -- 000: runs an article's scenarios, and writes its page.
 import { join } from 'node:path';
-import { messageOf, usageError, UserError } from '../errors.ts';
+import { messageOf, unknownWord, usageError, UserError } from '../errors.ts';
 import { writeWhole } from '../writing.ts';
 import { duration } from '../format.ts';
 import { Interrupted } from '../signals.ts';
@@ -13,6 +13,8 @@ import { giveToCaller } from '../process.ts';
 import { createRunFolder } from '../runner/results-folder.ts';
 import { findVariants } from '../scenario/catalogue.ts';
 import type { Article } from '../scenario/article.ts';
+import type { Scenario } from '../scenario/model.ts';
+import { allNames } from '../present.ts';
 import { failIfCode } from './fail-if.ts';
 import { findScenario } from './find-scenario.ts';
 import {
@@ -27,12 +29,35 @@ import { findDone } from './stored-results.ts';
 import { print, say, terminalOf } from './run-output.ts';
 
 /**
+ * The article of a file with a list of scenarios. All of them are its scenarios if it names none.
+ * @throws UserError if they do not share one, or a claim rests on what none of them has
+ */
+export function articleOf(scenarios: readonly Scenario[]): Article {
+  const [{ article } = {}] = scenarios;
+  if (article === undefined || scenarios.some((other) => other.article?.id !== article.id))
+    throw new UserError('a list of scenarios is an article: give all of them the same `article`');
+  for (const { text, rests } of article.claims ?? [])
+    for (const rest of rests) {
+      const scenario = scenarios.find(({ name }) => name === rest.scenario);
+      if (scenario === undefined)
+        throw unknownWord(`scenario for the claim "${text}"`, rest.scenario, allNames(scenarios));
+      findVariants(scenario, [rest.variant, rest.against]);
+    }
+  return { scenarios: allNames(scenarios), ...article };
+}
+
+/**
  * Runs the article's scenarios in order, long ones with --quick, and writes article.html, and article.md with the main tables. Prints
  * which scenarios cannot run on this machine.
+ * @param own scenarios of a file; others are shipped ones
  * @returns the highest exit code, or 1 if a scenario could not run
  * @throws UserError (exit code 2) for flags of a single scenario; Interrupted, after writing the page of the results so far
  */
-export async function runArticle(article: Article, options: ScenarioOptions): Promise<number> {
+export async function runArticle(
+  article: Article,
+  options: ScenarioOptions,
+  own: readonly Scenario[] = [],
+): Promise<number> {
   requireNoSingle(options);
   const startedAt = new Date();
   const results = new Map<string, Result>();
@@ -45,7 +70,7 @@ export async function runArticle(article: Article, options: ScenarioOptions): Pr
       `${article.id} · ${articleTitle(article)} · ${index + 1} of ${scenarios.length}: ${name}`,
     ]);
     try {
-      const scenario = await findScenario(name);
+      const scenario = own.find((one) => one.name === name) ?? (await findScenario(name));
       const asked: AskedOptions & { mostSeconds: number } = {
         ...options,
         mostSeconds,

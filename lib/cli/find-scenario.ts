@@ -10,7 +10,7 @@ import { limitChild, startChild } from '../process.ts';
 import { checkedScenario, shippedScenario } from '../scenario/catalogue.ts';
 import type { Scenario } from '../scenario/model.ts';
 import { makeScratch, usualPlace, type Scratch } from '../servers/scratch.ts';
-import { bakeoffFolder, fromCallersFolder, projectRoot } from '../setup/paths.ts';
+import { bakeoffFolder, fromCallersFolder, projectRoot, typed } from '../setup/paths.ts';
 import { Interrupted, underSignals } from '../signals.ts';
 
 /** A scenario may read a large log. */
@@ -21,14 +21,26 @@ const mostBytes = 256e6;
 
 type Answer = { scenario: unknown } | { problem: string };
 
-/** The scenario with that name, or in that file (with a / or a script's ending). @throws UserError with exit code 2 if there is none, 1 if it is wrong */
+/** As findScenarios. @throws UserError also for a file with a list */
 export async function findScenario(name: string): Promise<Scenario> {
+  const found = await findScenarios(name);
+  if (!Array.isArray(found)) return found;
+  throw usageError(`${name} has a list of scenarios, an article's: run it by ${typed('scenario')}`);
+}
+
+/**
+ * The scenario with that name, or in that file (with a / or a script's ending); a file may also have a list, the scenarios of an article.
+ * @throws UserError with exit code 2 if there is none, 1 if it is wrong
+ */
+export async function findScenarios(name: string): Promise<Scenario | Scenario[]> {
   const isFile = name.includes('/') || /\.[cm]?[jt]s$/.test(name);
   if (!isFile) return shippedScenario(name);
   const file = fromCallersFolder(name);
   if (!existsSync(file)) throw usageError(`there is no scenario file ${file}`);
   try {
-    return checkedScenario(await exportedScenario(file), path.dirname(file));
+    const exported = await exportedScenario(file);
+    const checked = (scenario: unknown) => checkedScenario(scenario, path.dirname(file));
+    return Array.isArray(exported) ? exported.map(checked) : checked(exported);
   } catch (error) {
     if (error instanceof Interrupted) throw error;
     const [first, ...more] = messageOf(error).split('\n');
@@ -40,7 +52,7 @@ export async function findScenario(name: string): Promise<Scenario> {
 
 /**
  * Compiles and runs a file of TypeScript or JavaScript. What its code prints goes to stderr, and processes that it starts end with it.
- * @returns the file's default export, which is not checked yet; undefined if it is no scenario
+ * @returns the file's default export, which is not checked yet; undefined if it is neither a scenario nor a list of them
  * @throws Error for code that does not compile, fails, ends its process or takes longer than `seconds`; Interrupted
  */
 export async function exportedScenario(file: string, seconds = usualSeconds): Promise<unknown> {

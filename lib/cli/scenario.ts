@@ -9,7 +9,7 @@ import { articlesOf, loadScenarios } from '../scenario/catalogue.ts';
 import type { Scenario } from '../scenario/model.ts';
 import { typed } from '../setup/paths.ts';
 import type { Additions } from './feature.ts';
-import { findScenario } from './find-scenario.ts';
+import { findScenario, findScenarios } from './find-scenario.ts';
 import { k6ScriptFlag, writeK6Script } from './k6-script.ts';
 import { addedFlags, readRunOptions, runFlags } from './run-options.ts';
 import { localDraft, mostSeconds, runScenario, type ScenarioOptions } from './run-scenario.ts';
@@ -81,9 +81,14 @@ export async function scenarioCommand(
     const each = name.split(',').map((part) => `${typed('scenario')} ${part}`);
     throw usageError(`one scenario or article at a time: ${each.join(' && ')}`);
   }
+  const found = await findScenarios(name);
+  if (Array.isArray(found)) {
+    const { articleOf, runArticle } = await import('./article.ts');
+    return runArticle(articleOf(found), options, found);
+  }
   if (options.resume)
     throw usageError(`--resume is for an article, such as 000, and ${name} is one scenario`);
-  return runScenario(await findScenario(name), options, () => undefined);
+  return runScenario(found, options, () => undefined);
 }
 
 async function runArticles(name: string, options: ScenarioOptions): Promise<number> {

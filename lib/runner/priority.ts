@@ -1,6 +1,7 @@
 // The priority of a run as root: other programs would take from one side what they do not take from the other.
 import { getPriority, setPriority } from 'node:os';
-import { prioritise } from '../process.ts';
+import { onceGone, prioritise } from '../process.ts';
+import { sessionOf } from '../proc-files.ts';
 import { isConfigured } from '../scenario/variants.ts';
 import { isRemote, isWatched } from '../servers/index.ts';
 import { connectsOut } from '../servers/ports.ts';
@@ -14,6 +15,8 @@ const firstNice = -10;
 export interface Priority {
   /** Becomes false for the rest of a run: all sides are to be loaded in one way. */
   goesFirst: boolean;
+  /** The priority of this process's session is taken back if this process is killed. */
+  isGuarded?: true;
 }
 
 /** Whether what this process starts may go first. Root in a container often may not. */
@@ -45,9 +48,20 @@ export async function raisePriority(priority: Priority | undefined, stages: read
     isWatched(server) && !isRemote(server) ? server.processes() : [],
   );
   await Promise.all(servers.map((pid) => prioritise(Number(pid), firstNice, usualNice)));
+  if (!priority.isGuarded) takeBackOnceGone();
+  priority.isGuarded = true;
   // Else k6 would keep this process from its samples.
   await prioritise(process.pid, firstNice, usualNice);
   return { nice: firstNice, giveBack: () => prioritise(process.pid, usualNice, firstNice) };
+}
+
+/** The shell that started this process stays in its session, which would stay first. */
+function takeBackOnceGone(): void {
+  const members = [sessionOf(process.pid) ?? '', String(process.ppid)];
+  const script = `for pid; do
+    read -r session </proc/$pid/autogroup && case $session in *"nice ${firstNice}") echo ${usualNice} >/proc/$pid/autogroup;; esac && break
+  done`;
+  onceGone(script, ...members);
 }
 
 /** Whether a server asks another one, which may be on the same cores. */

@@ -13,7 +13,8 @@ import {
 import path from 'node:path';
 import { afterEach, expect, test, vi } from 'vitest';
 import { run } from '../../lib/process.ts';
-import { exportedScenario, findScenario } from '../../lib/cli/find-scenario.ts';
+import { articleOf } from '../../lib/cli/article.ts';
+import { exportedScenario, findScenario, findScenarios } from '../../lib/cli/find-scenario.ts';
 import { bakeoffFolder, projectRoot } from '../../lib/setup/paths.ts';
 import { sharedFolder } from '../fixtures/new-folder.ts';
 import { start } from '../fixtures/node-process.ts';
@@ -115,6 +116,27 @@ test('Ctrl-C while a scenario file is loaded leaves nothing', async () => {
   expect(foldersOf(command.process.pid, temporary)).toEqual([]);
   const pid = execFileSync('cat', [begun], { encoding: 'utf8' });
   expect(() => process.kill(Number(pid), 0)).toThrow('ESRCH');
+});
+
+test('a list of scenarios is an article, and nothing else', async () => {
+  const list = valid.replace('export default', 'const one =');
+  const { file } = written(`${list}; export default [one, { ...one, name: 'other' }];`);
+  const found = await findScenarios(file);
+  expect(found).toMatchObject([{ name: 'mine' }, { name: 'other' }]);
+  await expect(findScenario(file)).rejects.toThrow('has a list of scenarios, an article');
+  expect(() => articleOf([found].flat())).toThrow('give all of them the same `article`');
+  const rests = [{ scenario: 'mine', variant: 'a', against: 'z', is: 'faster' as const }];
+  const claim = { quote: 'a', place: 'b', text: 'c', figures: 'd', rests };
+  const article = { id: '1', title: 't', date: '2026', claims: [claim] };
+  const both = [found].flat().map((one) => ({ ...one, article }));
+  expect(() => articleOf(both)).toThrow('there is no variant of mine "a"');
+  const { claims: _, ...withoutClaims } = article;
+  expect(articleOf(both.map((one) => ({ ...one, article: withoutClaims }))).scenarios).toEqual([
+    'mine',
+    'other',
+  ]);
+  const { file: none } = written('export default [];');
+  expect(await refusalOf(findScenarios(none))).toMatch('it has no scenario as its default export');
 });
 
 test('code that runs for ever is ended', async () => {

@@ -60,6 +60,18 @@ test('TLS handshakes by key, key exchange and resumption', async () => {
   expect(resumed[3]).toBeGreaterThan(0.5);
 }, 300_000);
 
+test("an article of one's own: its scenario runs, and its claims are on a page", async () => {
+  const project = installed.project('claims', {}, 'tls-handshakes');
+  const command = ['npm', 'run', '-s', 'claims', '--', ...shortest];
+  const ended = await inProject(project, command, home.env);
+  expect(ended).toMatchObject({ code: 0 });
+  expect(ended.stdout).toMatch(/^resumed sessions save CPU time +not decided .*needs 4 rounds/m);
+  const results = join(project, 'results');
+  const page = readdirSync(results).find((name) => name.endsWith('article-nginx-https')) ?? '';
+  const text = readFileSync(join(results, page, 'article.html'), 'utf8');
+  expect(text).toContain('the first is by enabling keepalive connections');
+}, 300_000);
+
 test('the requests of a log against two configs, from a subfolder: nothing is written to node_modules', async () => {
   // 3 of the 120 logged requests are for pages that no longer exist.
   const log = readFileSync(join(projectRoot, 'examples/traffic/access.log'), 'utf8');
