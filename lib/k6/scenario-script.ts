@@ -5,7 +5,7 @@ import { Gauge } from 'k6/metrics';
 import loadgen from 'k6/x/loadgen';
 import type { Look } from '../analysis/looks.ts';
 import { unsettled, type MeasuredVariant, type RunFacts } from '../analysis/verdict.ts';
-import { summarise } from '../report/warnings/all.ts';
+import { summarise } from '../report/summarise.ts';
 import { verdictCell } from '../report/verdict-words.ts';
 import type { LoadResult } from '../result/load-result.ts';
 import type { Comparison, Phase } from '../result/result.ts';

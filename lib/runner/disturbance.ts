@@ -4,7 +4,7 @@ import { isUnanswered, pauseMs } from '../analysis/limit.ts';
 import { extent } from '../analysis/statistics.ts';
 import { percent, scaledTime } from '../format.ts';
 import type { Phase } from '../result/result.ts';
-import { warning } from '../report/warnings/run.ts';
+import type { Finding } from '../result/finding.ts';
 import { type RunningServer, isWatched } from '../servers/index.ts';
 import type { LogAlarms } from '../servers/lifecycle.ts';
 import { Disturbance, TurnsMeet, RoundFailure } from './failures.ts';
@@ -119,14 +119,20 @@ export function requireSeparateTurns(sides: readonly SideInTurns[]): void {
       const window = windowOf(phase, planned.load);
       const ms = throttledMs(samples, window, (sample) => sample.quotaThrottledMs);
       if (ms !== undefined) {
-        const quota = `${scaledTime(ms)} (${samples.at(-1)?.quotas})`;
-        throw new TurnsMeet(warning.quotaInTurns(name, quota), variants);
+        const quotas = samples.at(-1)?.quotas ?? '';
+        const finding = { code: 'quota-in-turns', variant: name, heldMs: ms, quotas } as const;
+        throw new TurnsMeet(finding, variants);
       }
     }
     const { usedMs, othersMs } = outOfTurn(side, sides);
     if (usedMs > Math.max(leastOutOfTurnMs, mostOutOfTurn * othersMs))
-      throw new TurnsMeet(warning.worksOutOfTurn(name, percent(usedMs / othersMs)), variants);
+      throw new TurnsMeet(outOfTurnFinding(name, usedMs / othersMs), variants);
   }
+}
+
+/** @param share of a core */
+function outOfTurnFinding(variant: string, share: number): Finding {
+  return { code: 'out-of-turn', variant, share };
 }
 
 /** CPU time of a side's server while others had their turns, and how long these were, in milliseconds. */
@@ -224,7 +230,7 @@ export async function requireIdle(stages: readonly Stage[], signal: AbortSignal)
     if (first === undefined || tookMs < startMs) continue;
     const share = (1000 * (first.used - (began.get(first.name) ?? 0))) / tookMs;
     const names = new Set(stages.map(({ planned }) => planned.variant.name));
-    throw new TurnsMeet(warning.worksOutOfTurn(first.name, percent(share)), names, true);
+    throw new TurnsMeet(outOfTurnFinding(first.name, share), names, true);
   }
 }
 
@@ -244,6 +250,7 @@ export function requireOtherBackends(
     const backend = sides.find((other) => other !== side && side.backends.has(other.port));
     if (backend === undefined) continue;
     const variants = new Set(stages.map(({ planned }) => planned.variant.name));
-    throw new TurnsMeet(warning.sideAsBackend(side.name, backend.name, backend.port), variants);
+    const asBackend = { variant: side.name, backend: backend.name, port: backend.port };
+    throw new TurnsMeet({ code: 'side-as-backend', ...asBackend }, variants);
   }
 }

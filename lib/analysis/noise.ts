@@ -1,26 +1,14 @@
-// Warnings on other programs and virtual machines that used the cores of a run, and on servers that pause.
-import {
-  limit,
-  noiseOf,
-  othersMatter,
-  sharesOf,
-  stealMatters,
-  type RoundNoise,
-} from '../../analysis/limit.ts';
-import { hasPaused, phasesIn } from '../../analysis/phases.ts';
-import { extent, median } from '../../analysis/statistics.ts';
-import type { MeasuredVariant, RunFacts } from '../../analysis/verdict.ts';
-import { duration, enumeration, percent, scaledTime, variantsText } from '../../format.ts';
-import type { Comparison, Phase, VariantResult } from '../../result/result.ts';
-import { allNames } from '../../present.ts';
-import { judgedOf } from '../../analysis/comparisons.ts';
+// Findings on other programs and virtual machines that used the cores of a run, and on servers that pause.
+import { allNames, present } from '../present.ts';
+import type { CoreUse, Finding } from '../result/finding.ts';
+import type { Comparison, Phase, VariantResult } from '../result/result.ts';
+import { judgedOf } from './comparisons.ts';
+import { limit, noiseOf, othersMatter, sharesOf, stealMatters, type RoundNoise } from './limit.ts';
+import { hasPaused, phasesIn } from './phases.ts';
+import { extent, median } from './statistics.ts';
+import type { MeasuredVariant, RunFacts } from './verdict.ts';
 
-/** "every round", "4 of 10 rounds" or "rounds 2 and 4". */
-export function roundsText(numbers: readonly number[], all: number): string {
-  if (numbers.length === all) return `${all === 1 ? 'the only' : 'every'} round`;
-  if (numbers.length > 3) return `${numbers.length} of ${all} rounds`;
-  return `${numbers.length === 1 ? 'round' : 'rounds'} ${enumeration(numbers)}`;
-}
+type Judged = Pick<Comparison, 'verdict' | 'metric' | 'baseline' | 'variant'>;
 
 interface VariantRound {
   name: string;
@@ -33,69 +21,69 @@ interface VariantRound {
 }
 
 /**
- * Warns of disturbances. A side that was disturbed more than another has no verdict (oneSided). So once all verdicts are there, only the
+ * Finds disturbances. A side that was disturbed more than another has no verdict (oneSided). So once all verdicts are there, only the
  * generator's cores matter: other programs there lower requests/s and raise latency.
  */
-export function noiseWarnings(
+export function noiseFindings(
   facts: RunFacts,
   measured: readonly MeasuredVariant[],
-  comparisons: readonly Comparison[],
-): string[] {
+  comparisons: readonly Judged[],
+): Finding[] {
   const cores = { server: facts.serverCores, generator: facts.generatorCores };
   const all = variantRounds(measured, cores);
   const unsettled = isSettled(measured, comparisons) ? [] : all;
   // On shared cores the generator is one of the other programs beside the server, and what others use is missing to server and generator
   // alike.
   const apart = (rounds: readonly VariantRound[]) => (facts.sharedCores ? [] : rounds);
-  /** Returns "12 % of the server's cores in every round"; undefined if all rounds are below `least`. */
+  /** undefined if all rounds are below `least`. */
   const highest = (
     rounds: readonly VariantRound[],
     side: 'server' | 'generator',
     least: number,
     shareOf: (round: VariantRound) => number,
-  ): string | undefined => {
+  ): CoreUse | undefined => {
     const over = rounds.filter((round) => shareOf(round) >= least);
     if (over.length === 0) return undefined;
     const [, share] = extent(over.map(shareOf));
-    const when = roundsText(numbersOf(over), numbersOf(rounds).length);
-    return `${percent(share)} of the ${side}'s ${cores[side] === 1 ? 'core' : 'cores'} in ${when}`;
+    return {
+      share,
+      cores: cores[side],
+      rounds: numbersOf(over),
+      allRounds: numbersOf(rounds).length,
+    };
   };
-  const warnings: string[] = [];
-  for (const side of ['server', 'generator'] as const) {
-    const stolen = highest(
-      unsettled,
-      side,
-      stealMatters,
-      ({ noise }) => noise[`${side}StealShare`],
-    );
-    if (stolen !== undefined)
-      warnings.push(
-        `steal time: the host gave others up to ${stolen}: run again when it is quieter, or on a machine of your own`,
-      );
+  const findings: Finding[] = [];
+  for (const of of ['server', 'generator'] as const) {
+    const use = highest(unsettled, of, stealMatters, ({ noise }) => noise[`${of}StealShare`]);
+    if (use !== undefined) findings.push({ code: 'steal', of, ...use });
   }
   const besideGenerator = highest(apart(all), 'generator', othersMatter, keptWaiting);
   if (besideGenerator !== undefined) {
     const waited = all.filter((round) => keptWaiting(round) >= othersMatter);
-    const waiting = variantsText([...new Set(allNames(waited))], measured.length);
-    const slower = all.every(({ atRate }) => atRate) ? '' : 'requests/s are understated; ';
-    warnings.push(
-      `others used up to ${besideGenerator}, when ${waiting} had time left: ${slower}latency is overstated: end what else runs on this machine and run again`,
-    );
+    findings.push({
+      code: 'others-beside-generator',
+      variants: [...new Set(allNames(waited))],
+      isAtRate: all.every(({ atRate }) => atRate),
+      ...besideGenerator,
+    });
   }
   // The backend is part of the measurement, even if it shares the server's cores.
   const backend = highest(all, 'server', othersMatter, ({ noise }) => noise.upstreamShare ?? 0);
-  if (backend !== undefined)
-    warnings.push(
-      `the backend used up to ${backend}: it is not in the server's CPU time; run it on other cores (taskset) to see the server alone`,
-    );
+  if (backend !== undefined) findings.push({ code: 'busy-backend', ...backend });
   const besideServer = highest(
     apart(unsettled),
     'server',
     othersMatter,
     ({ noise }) => noise.serverOthersShare,
   );
-  if (besideServer !== undefined) warnings.push(othersText(besideServer, all, facts));
-  return warnings;
+  if (besideServer !== undefined)
+    findings.push({
+      code: 'others-beside-server',
+      backend: backendIn(all),
+      ...present({ host: facts.serverHost }),
+      ...besideServer,
+    });
+  return findings;
 }
 
 function variantRounds(
@@ -116,10 +104,7 @@ function variantRounds(
 }
 
 /** Whether all verdicts are there, on sides that took turns. */
-function isSettled(
-  measured: readonly MeasuredVariant[],
-  comparisons: readonly Comparison[],
-): boolean {
+function isSettled(measured: readonly MeasuredVariant[], comparisons: readonly Judged[]): boolean {
   const phases = measured.flatMap(({ rounds }) => phasesIn(rounds));
   const judged = judgedOf(comparisons);
   return (
@@ -134,15 +119,10 @@ function keptWaiting({ noise, hadTime }: VariantRound): number {
   return hadTime ? noise.generatorOthersShare : 0;
 }
 
-/** The warning on other programs on the server's cores. */
-function othersText(share: string, rounds: readonly VariantRound[], facts: RunFacts): string {
+function backendIn(rounds: readonly VariantRound[]): 'none' | 'apart' | 'unknown' {
   const upstreams = rounds.map(({ noise: { upstreamShare } }) => upstreamShare);
-  if (upstreams.includes(null))
-    return `the backend and other programs used up to ${share}: bakeoff cannot tell them apart here; run the backend on other cores (taskset), or bakeoff as the backend's user`;
-  const host = facts.serverHost ?? 'this machine';
-  const hasBackend = upstreams.some((upstream) => upstream !== undefined);
-  const butBackend = hasBackend ? ', but not the backend,' : '';
-  return `others used up to ${share}: end what else runs on ${host}${butBackend} and run again`;
+  if (upstreams.includes(null)) return 'unknown';
+  return upstreams.some((upstream) => upstream !== undefined) ? 'apart' : 'none';
 }
 
 const numbersOf = (rounds: readonly VariantRound[]): number[] =>
@@ -153,23 +133,27 @@ const pauseFactor = 10;
 /** How many times longer rounds are advised to be: one pause more or less changes a round less by this factor. */
 const longer = 10;
 
-/** Says which servers paused in most rounds, with the next step; empty if none did. */
-export function pauseTexts(
+/** Finds servers that paused in most rounds, if that left a verdict open. */
+export function pauseFindings(
   variants: readonly VariantResult[],
-  comparisons: readonly Comparison[],
-): string[] {
+  comparisons: readonly Judged[],
+): Finding[] {
   const undecided = comparisons.filter(
     ({ verdict, metric }) => verdict === 'inconclusive' && metric === 'rps',
   );
   const compared = new Set(undecided.flatMap(({ baseline, variant }) => [baseline, variant]));
   const pausing = variants.filter((variant) => compared.has(variant.name) && pausesOften(variant));
-  const seconds = pausing[0]?.load.durationSeconds;
-  if (seconds === undefined) return [];
+  const loadSeconds = pausing[0]?.load.durationSeconds;
+  if (loadSeconds === undefined) return [];
   const gaps = pausing.flatMap(({ rounds }) => phasesIn(rounds).map((phase) => phase.longestGapMs));
-  const usual = scaledTime(median(gaps));
-  const names = enumeration(allNames(pausing));
   return [
-    `${names} paused for about ${usual} at a time, and a round of ${duration(seconds)} with one pause more has fewer requests: longer rounds even that out (--duration ${Math.ceil(longer * seconds)}s)`,
+    {
+      code: 'pauses',
+      variants: allNames(pausing),
+      usualMs: median(gaps),
+      loadSeconds,
+      neededSeconds: Math.ceil(longer * loadSeconds),
+    },
   ];
 }
 
