@@ -58,7 +58,7 @@ export function failureCauseOf({
       kind: 'limit',
       lines: limits.map(({ text }) => text),
       isOfRequests: limits.every(({ kind }) => kind === 'req'),
-      ...present({ requestsPerSecond: rateWithin(phases) }),
+      ...present({ rps: rateWithin(phases) }),
     };
   }
   const isApache = changes.some((line) => apachesChange.test(line));

@@ -1,9 +1,10 @@
 // What the figures of a run show beside its verdicts.
 import { allNames, present } from '../present.ts';
 import type { Finding, Overflows } from '../result/finding.ts';
-import type { Comparison, Round, VariantResult } from '../result/result.ts';
+import type { Round, VariantResult } from '../result/result.ts';
 import { judgedOf } from './comparisons.ts';
 import { failureCauseOf, failuresOf, rateCauseOf } from './failures.ts';
+import type { Judgement } from './judgement.ts';
 import { lateReads, lateSends, limitOf, overflowsOf, pauseMs, shareStalled } from './limit.ts';
 import { noiseFindings, pauseFindings } from './noise.ts';
 import { oneSided } from './one-sided.ts';
@@ -20,17 +21,12 @@ import { extent, groupedBy, median, minimumRounds, total } from './statistics.ts
 import type { MeasuredVariant, RunFacts } from './verdict.ts';
 import { gainsWithin } from './within-windows.ts';
 
-type Judged = Pick<
-  Comparison,
-  'verdict' | 'metric' | 'baseline' | 'variant' | 'swayedBy' | 'roundRatios'
->;
-
 /** In the order of the report. `variants` are those of `measured`, in the same order. */
 export function findingsOf(
   facts: RunFacts,
   measured: readonly MeasuredVariant[],
   variants: readonly VariantResult[],
-  comparisons: readonly Judged[],
+  comparisons: readonly Judgement[],
 ): Finding[] {
   const rounds = wholeRounds(variants);
   const namesOf = (is: (variant: VariantResult) => boolean) => allNames(variants.filter(is));
@@ -63,7 +59,7 @@ export function findingsOf(
 /** Variants that were run without their baseline, and without another variant to be compared with. */
 function withoutBaseline(
   measured: readonly MeasuredVariant[],
-  comparisons: readonly Judged[],
+  comparisons: readonly Judgement[],
 ): Finding[] {
   return measured.flatMap(({ name, against }): Finding[] => {
     if (against === undefined) return [];
@@ -76,7 +72,7 @@ function withoutBaseline(
   });
 }
 
-function intervalFindings(comparisons: readonly Judged[]): Finding[] {
+function intervalFindings(comparisons: readonly Judgement[]): Finding[] {
   const judged = judgedOf(comparisons);
   return judged.flatMap(({ variant, baseline, verdict, swayedBy, roundRatios }) => {
     const findings: Finding[] = [];
@@ -93,7 +89,7 @@ function intervalFindings(comparisons: readonly Judged[]): Finding[] {
 
 function oneSidedFindings(
   variants: readonly VariantResult[],
-  comparisons: readonly Judged[],
+  comparisons: readonly Judgement[],
 ): Finding[] {
   const named = (name: string) =>
     variants.find((variant) => variant.name === name) as VariantResult;
@@ -107,65 +103,56 @@ function oneSidedFindings(
 }
 
 function variantFindings(of: VariantResult): Finding[] {
-  const { name: variant, generatorShare, rounds } = of;
+  const { name: variant, rounds } = of;
   const { streams = 1 } = of.load;
   const phases = phasesIn(rounds);
   const requests = total(phases, (phase) => phase.requests);
   const failures = failuresOf(phases);
+  const hasFailed = failures.errors + failures.answers.length > 0;
   const hung = total(phases, (phase) => phase.hung);
+  const isOverflowed = overflowsOf(of).count > 0;
   const unsent = total(phases, (phase) => phase.unsent);
   const stalled = shareStalled(of);
   const [allowedStreams] = extent(phases.map((phase) => phase.maxConcurrentStreams ?? Infinity));
-  const sends = lateSends(of);
-  const reads = lateReads(of);
+  const [sends, reads] = [lateSends(of), lateReads(of)];
   const cpus = otherCpusOf(rounds);
+  const cause = rateCauseOf(of);
+  const resumption = notResumed(of);
   const all: (Finding | false)[] = [
     limitOf(of) === 'generator' && {
       code: 'generator-limit',
       variant,
-      generatorShare: generatorShare ?? 0,
+      share: of.generatorShare ?? 0,
     },
     alsoLoaded(of),
     cpus.length > 0 && { code: 'other-cpus', variant, cpus },
-    failures.errors + failures.answers.length > 0 && {
+    hasFailed && {
       code: 'failed',
       variant,
       requests,
       ...failures,
       ...present({ cause: failureCauseOf(of) }),
     },
-    hung > 0 && {
-      code: 'hung',
-      variant,
-      requests: hung,
-      isOverflowed: overflowsOf(of).count > 0,
-    },
-    unsent > 0 && {
-      code: 'unsent',
-      variant,
-      unsent,
-      due: requests + unsent,
-      cause: rateCauseOf(of),
-    },
+    hung > 0 && { code: 'hung', variant, requests: hung, isOverflowed },
+    unsent > 0 && { code: 'unsent', variant, unsent, due: requests + unsent, cause },
     stillIn(of),
     stalled > 0 && { code: 'generator-stalled', variant, share: stalled },
-    sends !== null && { code: 'late-sends', variant, ...sends, cause: rateCauseOf(of) },
+    sends !== null && { code: 'late-sends', variant, ...sends, cause },
     reads !== null && { code: 'late-reads', variant, ...reads },
     allowedStreams < streams && { code: 'few-streams', variant, streams, allowedStreams },
-    notResumed(of),
+    resumption !== undefined && { code: 'not-resumed', variant, cause: resumption },
   ];
   return all.filter((finding) => finding !== false);
 }
 
-/** No TLS session was resumed although the load asks for it; false if some were, or if unknown. */
-function notResumed(of: VariantResult): Finding | false {
+/** Why no TLS session was resumed although the load asks for it; undefined if some were, or if unknown. */
+function notResumed(of: VariantResult): 'http' | 'kept' | 'noTickets' | undefined {
   const resumed = perRequestOf(of, 'resumed');
   if (!of.load.tls?.resume || resumed.length === 0 || resumed.some((count) => count > 0))
-    return false;
+    return undefined;
+  if (total(perRequestOf(of, 'handshakes'), (count) => count) === 0) return 'http';
   const { kept, share } = reconnectsOf(of);
-  const isHttp = total(perRequestOf(of, 'handshakes'), (count) => count) === 0;
-  const cause = share <= kept ? 'kept' : 'noTickets';
-  return { code: 'not-resumed', variant: of.name, cause: isHttp ? 'http' : cause };
+  return share <= kept ? 'kept' : 'noTickets';
 }
 
 /** Who else loaded the server; false if nobody did. */

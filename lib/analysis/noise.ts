@@ -1,14 +1,13 @@
 // Findings on other programs and virtual machines that used the cores of a run, and on servers that pause.
 import { allNames, present } from '../present.ts';
 import type { CoreUse, Finding } from '../result/finding.ts';
-import type { Comparison, Phase, VariantResult } from '../result/result.ts';
+import type { Phase, VariantResult } from '../result/result.ts';
 import { judgedOf } from './comparisons.ts';
+import type { Judgement } from './judgement.ts';
 import { limit, noiseOf, othersMatter, sharesOf, stealMatters, type RoundNoise } from './limit.ts';
 import { hasPaused, phasesIn } from './phases.ts';
 import { extent, median } from './statistics.ts';
 import type { MeasuredVariant, RunFacts } from './verdict.ts';
-
-type Judged = Pick<Comparison, 'verdict' | 'metric' | 'baseline' | 'variant'>;
 
 interface VariantRound {
   name: string;
@@ -27,7 +26,7 @@ interface VariantRound {
 export function noiseFindings(
   facts: RunFacts,
   measured: readonly MeasuredVariant[],
-  comparisons: readonly Judged[],
+  comparisons: readonly Judgement[],
 ): Finding[] {
   const cores = { server: facts.serverCores, generator: facts.generatorCores };
   const all = variantRounds(measured, cores);
@@ -104,7 +103,10 @@ function variantRounds(
 }
 
 /** Whether all verdicts are there, on sides that took turns. */
-function isSettled(measured: readonly MeasuredVariant[], comparisons: readonly Judged[]): boolean {
+function isSettled(
+  measured: readonly MeasuredVariant[],
+  comparisons: readonly Judgement[],
+): boolean {
   const phases = measured.flatMap(({ rounds }) => phasesIn(rounds));
   const judged = judgedOf(comparisons);
   return (
@@ -136,7 +138,7 @@ const longer = 10;
 /** Finds servers that paused in most rounds, if that left a verdict open. */
 export function pauseFindings(
   variants: readonly VariantResult[],
-  comparisons: readonly Judged[],
+  comparisons: readonly Judgement[],
 ): Finding[] {
   const undecided = comparisons.filter(
     ({ verdict, metric }) => verdict === 'inconclusive' && metric === 'rps',

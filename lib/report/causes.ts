@@ -66,10 +66,10 @@ export function failureCause(cause: FailureCause | undefined): string {
   if (cause === undefined) return '';
   if (cause.kind === 'apacheThreads')
     return 'Apache closes connections that wait for a request when its threads are used up: give it a thread for each connection (ThreadsPerChild and MaxRequestWorkers), or load fewer connections, such as "wrk -c 20"';
-  const { lines, isOfRequests, requestsPerSecond: rate } = cause;
+  const { lines, isOfRequests, rps } = cause;
   let less = 'with fewer connections, such as "wrk -c 10"';
-  if (isOfRequests && rate !== undefined)
-    less = `at ${counts(rate, 'request')}/s or less, such as "vegeta attack -rate ${rate}"`;
+  if (isOfRequests && rps !== undefined)
+    less = `at ${counts(rps, 'request')}/s or less, such as "vegeta attack -rate ${rps}"`;
   if (lines.length === 0) return `a limit of the server turned them away: lift it, or load ${less}`;
   const them = lines.length === 1 ? 'it' : 'them';
   return `${lines.join(' and ')} turned them away: take ${them} out of a copy of the config, or load ${less}`;

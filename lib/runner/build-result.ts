@@ -1,5 +1,7 @@
 // Makes the result of a run from its rounds so far.
 import { join } from 'node:path';
+import { figuresOfRun } from '../analysis/figures.ts';
+import { findingsOf } from '../analysis/findings.ts';
 import type { MeasuredVariant } from '../analysis/verdict.ts';
 import { groupedBy } from '../analysis/statistics.ts';
 import { pathOfPage } from '../scenario/pages.ts';
@@ -29,7 +31,7 @@ import { byName, present } from '../present.ts';
 import { pageFacts } from './mix-files.ts';
 import type { KeptRound, Plan, RunBase, VariantRound } from './plan.ts';
 import { sentencesOf } from '../report/finding-words.ts';
-import { summarise } from '../report/summarise.ts';
+import { inWords } from '../report/reasons.ts';
 import type { AnyFinding, Finding } from '../result/finding.ts';
 import type { Environment } from '../result/environment.ts';
 import { writeWhole } from '../writing.ts';
@@ -86,10 +88,9 @@ export function buildResult(
     metric: plan.metric,
     ...present({ alsoAsked: plan.alsoAsked }),
   };
-  const summary = summarise(facts, measured, scenario);
-  const { variants, comparisons, noiseFloor } = summary;
+  const { variants, comparisons, noiseFloor } = figuresOfRun(facts, measured, scenario);
   const findings = [
-    ...summary.findings,
+    ...findingsOf(facts, measured, variants, comparisons),
     ...droppedFindings(dropped, variants, attempts),
     ...known.findings,
   ];
@@ -114,7 +115,7 @@ export function buildResult(
     environment,
     variants,
     ...(dropped.length > 0 && { dropped: dropped.map(({ finding: _, ...round }) => round) }),
-    comparisons,
+    comparisons: comparisons.map((judgement) => inWords(judgement, plan.sameWithin)),
     ...plan.stepped?.resultOf(measured, [...steps, ...known.unfinished]),
     ...present({ alsoAsked: plan.alsoAsked && [...plan.alsoAsked] }),
     looks: plan.looks.map(({ rounds }) => rounds),

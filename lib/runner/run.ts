@@ -378,8 +378,10 @@ class Rounds {
     return Object.fromEntries([...outcomes].map(([name, { phases }]) => [name, roundRps(phases)]));
   }
 
-  #note(finding: Finding) {
+  /** Keeps a finding and returns its sentence. */
+  #note(finding: Finding): string {
     this.#found([finding]);
+    return sentenceOf(finding);
   }
 
   /** Keeps the findings. Returns whether one is new. */
@@ -435,14 +437,13 @@ class Rounds {
         shareAt(this.#plan.looks, this.#kept.length),
       );
       if (disagreement === undefined) continue;
-      const turns = { variant: disagreement.name, ...disagreement.ratio };
+      const { name: variant, ratio } = disagreement;
+      const finding = { code: 'not-in-turns', variant, ...ratio } as const;
       if (this.#timeIsOver(0, minimumRounds)) {
-        this.#note({ code: 'turns-differ', ...turns });
+        this.#note(finding);
         continue;
       }
-      const finding = { code: 'not-in-turns', ...turns, droppedRounds: this.#kept.length } as const;
-      this.#note(finding);
-      const note = sentenceOf(finding);
+      const note = this.#note({ ...finding, droppedRounds: this.#kept.length });
       this.#events.say(note);
       const longer = sides.map(({ variant, load }) => {
         const seconds = Math.max(load.warmupSeconds, apartWarmupSeconds);

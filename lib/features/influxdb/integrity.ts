@@ -147,11 +147,8 @@ function problemsOf(
   stored: number,
   reason: string | undefined,
 ): StoreFinding[] {
-  const of = { variant, round, requests };
-  if (stored > requests) return [{ code: 'requests-surplus', ...of, stored }];
   if (stored === requests) return [];
-  const lacking = requests - stored;
-  return [{ code: 'requests-lacking', ...of, lacking, ...present({ reason }) }];
+  return [{ code: 'other-requests', variant, round, stored, requests, ...present({ reason }) }];
 }
 
 function pointIntegrity(

@@ -2,7 +2,6 @@
 import { stringify } from 'yaml';
 import { onlyLook } from '../../analysis/looks.ts';
 import { usageError, UserError } from '../../errors.ts';
-import type { ClusterFinding } from './findings.ts';
 import {
   type ClusterRun,
   type Manifest,
@@ -371,8 +370,8 @@ async function measured(
     const names = serversOf(variants.map(({ variant }) => variant.server));
     const servers = byName(names, (name) => imageVersions[name]);
     const { contributionsTo, templates } = options;
-    const found: ClusterFinding[] = cluster.cpuIsKnown ? [] : [{ code: 'cpu-unread' }];
-    const coreNotes = sentencesOf(found, 0, templates);
+    const coreFindings = cluster.cpuIsKnown ? [] : [{ code: 'cpu-unread' }];
+    const coreNotes = sentencesOf(coreFindings, 0, templates);
     // Facts of this machine and of the cluster.
     const environment: Environment = {
       ...readEnvironment(readProcessors(), cores, { image, ...sink?.versions, ...servers }),
@@ -387,7 +386,7 @@ async function measured(
       signal,
       contributionsTo,
       templates,
-      coreFindings: found,
+      coreFindings,
     };
     outcome = await runRounds(
       context,
