@@ -18,8 +18,8 @@ export interface Feature {
   /** By name, in the order of the help. */
   commands?: Readonly<Record<string, Command>>;
   run?: RunPart;
-  /** The sentences of its own findings: Templates of their type. */
-  findings?: AnyTemplates;
+  /** Templates of its own findings' type. */
+  templates?: AnyTemplates;
   /** Returns what it adds to the report of a result. */
   report?(result: Result): Contribution;
   keeps?: Keeps;

@@ -61,7 +61,7 @@ const clean: Command = {
 export const additions: Additions = {
   runParts: features.flatMap(({ run }) => run ?? []),
   contributionsTo: (result) => features.flatMap((feature) => feature.report?.(result) ?? []),
-  templates: Object.assign({}, ...features.map(({ findings }) => findings)) as AnyTemplates,
+  templates: Object.assign({}, ...features.map(({ templates }) => templates)) as AnyTemplates,
 };
 
 /** In the order of the help. */

@@ -4,7 +4,6 @@ import { isUnanswered, pauseMs } from '../analysis/limit.ts';
 import { extent } from '../analysis/statistics.ts';
 import { percent, scaledTime } from '../format.ts';
 import type { Phase } from '../result/result.ts';
-import type { Finding } from '../result/finding.ts';
 import { type RunningServer, isWatched } from '../servers/index.ts';
 import type { LogAlarms } from '../servers/lifecycle.ts';
 import { Disturbance, TurnsMeet, RoundFailure } from './failures.ts';
@@ -119,20 +118,17 @@ export function requireSeparateTurns(sides: readonly SideInTurns[]): void {
       const window = windowOf(phase, planned.load);
       const ms = throttledMs(samples, window, (sample) => sample.quotaThrottledMs);
       if (ms !== undefined) {
-        const quotas = samples.at(-1)?.quotas ?? '';
-        const finding = { code: 'quota-in-turns', variant: name, heldMs: ms, quotas } as const;
-        throw new TurnsMeet(finding, variants);
+        const held = { variant: name, heldMs: ms, quotas: samples.at(-1)?.quotas ?? '' };
+        throw new TurnsMeet({ code: 'quota-in-turns', ...held }, variants);
       }
     }
     const { usedMs, othersMs } = outOfTurn(side, sides);
     if (usedMs > Math.max(leastOutOfTurnMs, mostOutOfTurn * othersMs))
-      throw new TurnsMeet(outOfTurnFinding(name, usedMs / othersMs), variants);
+      throw new TurnsMeet(
+        { code: 'out-of-turn', variant: name, share: usedMs / othersMs },
+        variants,
+      );
   }
-}
-
-/** @param share of a core */
-function outOfTurnFinding(variant: string, share: number): Finding {
-  return { code: 'out-of-turn', variant, share };
 }
 
 /** CPU time of a side's server while others had their turns, and how long these were, in milliseconds. */
@@ -230,7 +226,7 @@ export async function requireIdle(stages: readonly Stage[], signal: AbortSignal)
     if (first === undefined || tookMs < startMs) continue;
     const share = (1000 * (first.used - (began.get(first.name) ?? 0))) / tookMs;
     const names = new Set(stages.map(({ planned }) => planned.variant.name));
-    throw new TurnsMeet(outOfTurnFinding(first.name, share), names, true);
+    throw new TurnsMeet({ code: 'out-of-turn', variant: first.name, share }, names, true);
   }
 }
 

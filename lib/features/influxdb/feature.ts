@@ -12,7 +12,7 @@ export const influxdb: Feature = {
     },
   },
   run: { flags: influxdbFlags, sink: plannedDatabase },
-  findings: storeTemplates,
+  templates: storeTemplates,
   report: (result) => ({ stored: storedIn(result) }),
   keeps: {
     help: 'delete the InfluxDB and Grafana data too: the figures of all runs, your own dashboards and users',

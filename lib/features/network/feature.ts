@@ -16,7 +16,7 @@ export const network: Feature = {
     },
     observers: [link],
   },
-  findings: linkTemplates,
+  templates: linkTemplates,
   report: (result) => ({
     tables: linkPart(result),
     loadTables: loadTables(result),

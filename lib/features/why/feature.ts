@@ -26,7 +26,7 @@ export const why: Feature = {
       examine: async (run) => (await import('./after-rounds.ts')).lookAfterRounds(run),
     },
   },
-  findings: aloneTemplates,
+  templates: aloneTemplates,
   report: (result) => ({
     sentences: [...heldLines(result), ...whyLines(result)],
     parts: whyPart(result),
