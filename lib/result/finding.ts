@@ -3,7 +3,7 @@ import * as v from 'valibot';
 import { text, type Form } from '../form.ts';
 import type { ErrorCause } from './load-result.ts';
 
-/** A finding of the core, of a feature, or of another bakeoff. Programs act on its code. */
+/** A finding of the core, of a feature (its folder has the type), or of another bakeoff. Programs act on its code. */
 export interface AnyFinding {
   code: string;
 }
