@@ -4,20 +4,10 @@ import type { CoreUse, Finding } from '../result/finding.ts';
 import type { Phase, VariantResult } from '../result/result.ts';
 import { judgedOf } from './comparisons.ts';
 import type { Judgement } from './judgement.ts';
-import { limit, noiseOf, othersMatter, sharesOf, stealMatters, type RoundNoise } from './limit.ts';
+import { limit, noiseOf, othersMatter, sharesOf, stealMatters } from './limit.ts';
 import { hasPaused, phasesIn } from './phases.ts';
 import { extent, median } from './statistics.ts';
 import type { MeasuredVariant, RunFacts } from './verdict.ts';
-
-interface VariantRound {
-  name: string;
-  round: number;
-  noise: RoundNoise;
-  /** The server was below its limit, so it may have waited for the generator. */
-  hadTime: boolean;
-  /** The load sets requests/s. */
-  atRate: boolean;
-}
 
 /**
  * Finds disturbances. A side that was disturbed more than another has no verdict (oneSided). So once all verdicts are there, only the
@@ -29,77 +19,65 @@ export function noiseFindings(
   comparisons: readonly Judgement[],
 ): Finding[] {
   const cores = { server: facts.serverCores, generator: facts.generatorCores };
-  const all = variantRounds(measured, cores);
+  const all = measured.flatMap((variant) => roundsOf(variant, cores));
   const unsettled = isSettled(measured, comparisons) ? [] : all;
   // On shared cores the generator is one of the other programs beside the server, and what others use is missing to server and generator
   // alike.
   const apart = (rounds: readonly VariantRound[]) => (facts.sharedCores ? [] : rounds);
-  /** undefined if all rounds are below `least`. */
-  const highest = (
+  const findings: Finding[] = [];
+  /** Adds a finding unless all rounds are below `least`. */
+  const look = (
     rounds: readonly VariantRound[],
     side: 'server' | 'generator',
     least: number,
     shareOf: (round: VariantRound) => number,
-  ): CoreUse | undefined => {
+    findingOn: (use: CoreUse, over: readonly VariantRound[]) => Finding,
+  ) => {
     const over = rounds.filter((round) => shareOf(round) >= least);
-    if (over.length === 0) return undefined;
+    if (over.length === 0) return;
     const [, share] = extent(over.map(shareOf));
-    return {
-      share,
-      cores: cores[side],
-      rounds: numbersOf(over),
-      allRounds: numbersOf(rounds).length,
-    };
+    const [numbers, allRounds] = [numbersOf(over), numbersOf(rounds).length];
+    findings.push(findingOn({ share, cores: cores[side], rounds: numbers, allRounds }, over));
   };
-  const findings: Finding[] = [];
   for (const of of ['server', 'generator'] as const) {
-    const use = highest(unsettled, of, stealMatters, ({ noise }) => noise[`${of}StealShare`]);
-    if (use !== undefined) findings.push({ code: 'steal', of, ...use });
+    const stolen = ({ noise }: VariantRound) => noise[`${of}StealShare`];
+    look(unsettled, of, stealMatters, stolen, (use) => ({ code: 'steal', of, ...use }));
   }
-  const besideGenerator = highest(apart(all), 'generator', othersMatter, keptWaiting);
-  if (besideGenerator !== undefined) {
-    const waited = all.filter((round) => keptWaiting(round) >= othersMatter);
-    findings.push({
-      code: 'others-beside-generator',
-      variants: [...new Set(allNames(waited))],
-      isAtRate: all.every(({ atRate }) => atRate),
-      ...besideGenerator,
-    });
-  }
+  const waitedFor = ({ waitedShare }: VariantRound) => waitedShare;
+  look(apart(all), 'generator', othersMatter, waitedFor, (use, over) => ({
+    code: 'others-beside-generator',
+    variants: [...new Set(allNames(over))],
+    isAtRate: all.every((round) => round.isAtRate),
+    ...use,
+  }));
   // The backend is part of the measurement, even if it shares the server's cores.
-  const backend = highest(all, 'server', othersMatter, ({ noise }) => noise.upstreamShare ?? 0);
-  if (backend !== undefined) findings.push({ code: 'busy-backend', ...backend });
-  const besideServer = highest(
-    apart(unsettled),
-    'server',
-    othersMatter,
-    ({ noise }) => noise.serverOthersShare,
-  );
-  if (besideServer !== undefined)
-    findings.push({
-      code: 'others-beside-server',
-      backend: backendIn(all),
-      ...present({ host: facts.serverHost }),
-      ...besideServer,
-    });
+  const upstream = ({ noise }: VariantRound) => noise.upstreamShare ?? 0;
+  look(all, 'server', othersMatter, upstream, (use) => ({ code: 'busy-backend', ...use }));
+  const others = ({ noise }: VariantRound) => noise.serverOthersShare;
+  look(apart(unsettled), 'server', othersMatter, others, (use) => ({
+    code: 'others-beside-server',
+    backend: backendIn(all),
+    ...present({ host: facts.serverHost }),
+    ...use,
+  }));
   return findings;
 }
 
-function variantRounds(
-  measured: readonly MeasuredVariant[],
-  cores: { server: number; generator: number },
-): VariantRound[] {
-  const rounds: VariantRound[] = [];
-  for (const variant of measured)
-    for (const round of variant.rounds) {
-      const noise = noiseOf(round);
-      if (noise === null) continue;
-      const { serverShare } = sharesOf(round, variant, cores);
-      const hadTime = (serverShare ?? 0) < limit;
-      const atRate = variant.load['rate'] !== undefined;
-      rounds.push({ name: variant.name, round: round.round, noise, hadTime, atRate });
-    }
-  return rounds;
+type VariantRound = ReturnType<typeof roundsOf>[number];
+
+/**
+ * The rounds with known noise. `waitedShare`: of the generator's cores, what other programs used while the server was below its limit, so
+ * that it may have waited for the generator.
+ */
+function roundsOf(variant: MeasuredVariant, cores: { server: number; generator: number }) {
+  const { name, load } = variant;
+  return variant.rounds.flatMap((round) => {
+    const noise = noiseOf(round);
+    if (noise === null) return [];
+    const { serverShare } = sharesOf(round, variant, cores);
+    const waitedShare = (serverShare ?? 0) < limit ? noise.generatorOthersShare : 0;
+    return [{ name, round: round.round, noise, waitedShare, isAtRate: load['rate'] !== undefined }];
+  });
 }
 
 /** Whether all verdicts are there, on sides that took turns. */
@@ -114,11 +92,6 @@ function isSettled(
     judged.every(({ verdict }) => verdict !== 'inconclusive') &&
     phases.every(({ turns }) => (turns?.count ?? 0) > 1)
   );
-}
-
-/** Returns the share of the generator's cores that other programs used while the server may have waited for the generator. */
-function keptWaiting({ noise, hadTime }: VariantRound): number {
-  return hadTime ? noise.generatorOthersShare : 0;
 }
 
 function backendIn(rounds: readonly VariantRound[]): 'none' | 'apart' | 'unknown' {
