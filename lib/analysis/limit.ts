@@ -1,5 +1,6 @@
 // The limit of a load, whether it came to its rate, and other programs' use of the machine. k6 runs isBehind.
-import { byName } from '../present.ts';
+import { byName, present } from '../present.ts';
+import type { Overflows } from '../result/finding.ts';
 import type { LoadResult } from '../result/load-result.ts';
 import type { Noise, Phase, Round, VariantResult } from '../result/result.ts';
 import { responsesNeeded, valuesIn } from './latency.ts';
@@ -249,13 +250,6 @@ export function shareStalled({ rounds }: VariantResult): number {
   return mean(phases.flatMap(({ turns }) => turns?.stoodStill ?? [])) || 0;
 }
 
-/** Overflows of a server's accept queue, which made requests fail or wait. Without a backlog they may be another server's. */
-export interface Overflows {
-  name: string;
-  count: number;
-  backlog: number | undefined;
-}
-
 /** The kernel sends nothing again sooner (TCP_RTO_MIN), so a connection without a place costs at least this. */
 const leastWaitMs = 200;
 
@@ -263,11 +257,8 @@ const leastWaitMs = 200;
 export function overflowsOf({ name, rounds }: Pick<VariantResult, 'name' | 'rounds'>): Overflows {
   const felt = rounds.filter(({ phases }) => phases.some(isFelt));
   const queues = felt.flatMap(({ phases }) => phases[0]?.acceptQueue ?? []);
-  return {
-    name,
-    count: total(felt, overflowsIn),
-    backlog: queues.find(({ backlog }) => backlog !== undefined)?.backlog,
-  };
+  const backlog = queues.find((queue) => queue.backlog !== undefined)?.backlog;
+  return { variant: name, count: total(felt, overflowsIn), ...present({ backlog }) };
 }
 
 function overflowsIn({ phases }: Round): number {

@@ -1,4 +1,5 @@
 // Disturbances from outside that one side of a comparison had and the other had not.
+import type { Disturbance } from '../result/finding.ts';
 import type { Metric, Phase, VariantResult } from '../result/result.ts';
 import { isLatency, metrics } from './metrics.ts';
 import { phasesIn, serverCpuSecondsPerResponse } from './phases.ts';
@@ -6,19 +7,7 @@ import { mean, meanInterval, minimumRounds, total } from './statistics.ts';
 
 type Measured = Pick<VariantResult, 'name' | 'rounds' | 'load'>;
 
-/** `name` was stopped, or waited for cores that others used, and `other` less or not at all. */
-export interface OneSided {
-  kind: 'stopped' | 'starved';
-  name: string;
-  other: string;
-  /** The shares of their time, 0 to 1. */
-  share: number;
-  otherShare: number;
-  /**
-   * Why waits cost this side more. depth: the other side has several times as many requests under way. cost: the other side's requests cost
-   * less CPU time. jobs: this side has jobs of its own, whose CPU time then falls on fewer requests.
-   */
-  unlike: 'depth' | 'cost' | 'jobs' | null;
+export interface OneSided extends Disturbance {
   /** By how much it may move a ratio, as a logarithm. */
   moves: number;
 }

@@ -26,13 +26,13 @@ export function dependenceOf(logs: readonly number[], alpha: number) {
   const slope =
     logs.reduce((sum, log, round) => sum + (log - middle) * (round - (n - 1) / 2), 0) / timeSquares;
   if (isBeyond(Math.abs(slope) * Math.sqrt(timeSquares / squares), n - 2, alpha / 4))
-    return { kind: 'drift' as const, ratio: Math.exp(slope * (n - 1)) };
+    return { code: 'drift' as const, ratio: Math.exp(slope * (n - 1)) };
   const steps = logs
     .slice(1)
     .reduce((sum, log, before) => sum + (log - (logs[before] as number)) ** 2, 0);
   const correlation = 1 - steps / (2 * squares);
   if (isBeyond(correlation, Math.floor((n ** 2 - n + 1) / (n - 2)), alpha / 2))
-    return { kind: 'echo' as const, correlation };
+    return { code: 'echo' as const, correlation };
   return null;
 }
 

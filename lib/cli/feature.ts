@@ -2,6 +2,7 @@
 // names no feature, except in the formats of result.json and of scenarios, in the help of --rounds and --generator-cpus, with --no-look, in advice on
 // requests that have statuses of a log, in its texts on networks and on what a search found, and in the next step after --k6-script.
 import type { Contribute, Contribution } from '../report/contribution.ts';
+import type { AnyTemplates } from '../report/finding-words.ts';
 import type { Result } from '../result/result.ts';
 import type { Examiner } from '../runner/examine.ts';
 import type { PlannedMachines } from '../runner/machines.ts';
@@ -17,6 +18,8 @@ export interface Feature {
   /** By name, in the order of the help. */
   commands?: Readonly<Record<string, Command>>;
   run?: RunPart;
+  /** Templates of its own findings' type. */
+  templates?: AnyTemplates;
   /** Returns what it adds to the report of a result. */
   report?(result: Result): Contribution;
   keeps?: Keeps;
@@ -32,6 +35,7 @@ export interface Command {
 export interface Additions {
   runParts: readonly RunPart[];
   contributionsTo: Contribute;
+  templates: AnyTemplates;
 }
 
 /** What a feature adds to commands that measure. */

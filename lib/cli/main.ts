@@ -11,6 +11,7 @@ import { report } from '../features/report/feature.ts';
 import { search } from '../features/search/feature.ts';
 import { traffic } from '../features/traffic/feature.ts';
 import { why } from '../features/why/feature.ts';
+import type { AnyTemplates } from '../report/finding-words.ts';
 import { Interrupted } from '../signals.ts';
 import { installVariable, useSafePath } from '../setup/machine.ts';
 import { requireOwnHome, typed } from '../setup/paths.ts';
@@ -60,6 +61,7 @@ const clean: Command = {
 export const additions: Additions = {
   runParts: features.flatMap(({ run }) => run ?? []),
   contributionsTo: (result) => features.flatMap((feature) => feature.report?.(result) ?? []),
+  templates: Object.assign({}, ...features.map(({ templates }) => templates)) as AnyTemplates,
 };
 
 /** In the order of the help. */

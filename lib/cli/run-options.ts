@@ -165,7 +165,7 @@ export type RunOptions = ReturnType<typeof readRunOptions>;
 /** Absent flags give absent options. Throws UserError (exit code 2). */
 export function readRunOptions(
   { flags, lists, read }: Arguments,
-  { runParts, contributionsTo }: Additions,
+  { runParts, contributionsTo, templates }: Additions,
 ) {
   for (const [name, { check }] of Object.entries(addedFlags(runParts)))
     if (check !== undefined) read(name, check);
@@ -206,6 +206,7 @@ export function readRunOptions(
     hosts: lists.get('host') ?? [],
     exports: readExports(flags),
     contributionsTo,
+    templates,
   };
 }
 

@@ -21,7 +21,8 @@ import {
   type TerminalReportOptions,
 } from '../report/texts.ts';
 import { metricMark } from '../report/verdict-words.ts';
-import { failureCause } from '../report/warnings/turned-away.ts';
+import { failureCauseOf } from '../analysis/failures.ts';
+import { failureCause } from '../report/causes.ts';
 import { present } from '../present.ts';
 import { shownCommand } from '../secrets.ts';
 import { nothingLines, storedLines } from '../report/sentences.ts';
@@ -281,7 +282,7 @@ export async function reportRun(
   if (measured && !isPublished && compared.length > 0 && compared.every(hasWrongSide)) {
     const causes = new Set(
       compared.map((comparison) => {
-        const cause = failureCause(wrongSideOf(comparison) as VariantResult);
+        const cause = failureCause(failureCauseOf(wrongSideOf(comparison) as VariantResult));
         return `${comparison.why}${cause === '' ? '' : `: ${cause}`}`;
       }),
     );

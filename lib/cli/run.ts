@@ -2,13 +2,14 @@
 import { join } from 'node:path';
 import { usageError } from '../errors.ts';
 import { duration } from '../format.ts';
-import { readEnvironment, type Cores } from '../machine/cores.ts';
+import { coreFindings, readEnvironment, type Cores } from '../machine/cores.ts';
 import { expectToMeasure, oneRunAtATime } from '../machine/locks.ts';
 import { cpusOf, readProcessors } from '../machine/processors.ts';
 import { udpNotes } from '../machine/usage.ts';
 import { giveToCaller, pin } from '../process.ts';
 import { takeSignals } from '../signals.ts';
 import { firstOf, present } from '../present.ts';
+import { sentencesOf } from '../report/finding-words.ts';
 import { headingLines } from '../report/heading.ts';
 import { byText } from '../report/sentences.ts';
 import type { Environment } from '../result/environment.ts';
@@ -155,11 +156,14 @@ export async function takeMachine(run: ReadyRun, draft: PlanDraft, options: RunO
   signal.throwIfAborted();
   const versions = { ...run.versions, ...sink?.versions };
   const facts = await run.machines.facts();
+  const found = coreFindings(processors, cores);
   return {
     ...run,
     sink,
+    coreFindings: found,
     environment: (): Environment => ({
       ...readEnvironment(processors, cores, versions),
+      coreNotes: sentencesOf(found, 0),
       ...facts,
     }),
   };
@@ -215,6 +219,7 @@ export async function runPlan(
       script,
       observers: options.observers,
       contributionsTo: options.contributionsTo,
+      templates: options.templates,
       priority,
       ...present({ answers, prepare: preparing(plan.prepare, run.signal, events.say) }),
     };

@@ -3,9 +3,10 @@
 import type { Options } from 'k6/options';
 import { Gauge } from 'k6/metrics';
 import loadgen from 'k6/x/loadgen';
+import { figuresOfRun } from '../analysis/figures.ts';
 import type { Look } from '../analysis/looks.ts';
 import { unsettled, type MeasuredVariant, type RunFacts } from '../analysis/verdict.ts';
-import { summarise } from '../report/warnings/all.ts';
+import { inWords } from '../report/reasons.ts';
 import { verdictCell } from '../report/verdict-words.ts';
 import type { LoadResult } from '../result/load-result.ts';
 import type { Comparison, Phase } from '../result/result.ts';
@@ -172,7 +173,8 @@ function compared(rounds: readonly Phase[][]): readonly Comparison[] {
       setup: JSON.stringify(loads[index]),
     };
   });
-  return summarise(facts, measured, asked).comparisons;
+  const { comparisons } = figuresOfRun(facts, measured, asked);
+  return comparisons.map((judgement) => inWords(judgement, facts.sameWithin));
 }
 
 function tell(comparison: Comparison): void {

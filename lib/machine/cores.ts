@@ -6,6 +6,7 @@ import { UserError, usageError } from '../errors.ts';
 import { coreCount, formatCpuList } from '../format.ts';
 import { textOf } from '../files.ts';
 import type { Environment } from '../result/environment.ts';
+import type { Finding } from '../result/finding.ts';
 import type { Scenario } from '../scenario/model.ts';
 import { cpusOf, type PhysicalCore, type Processors } from './processors.ts';
 
@@ -155,7 +156,7 @@ function besides({ cores, quota }: Processors, taken: readonly number[]): number
   return left.slice(0, most);
 }
 
-const quotaHelp = 'give it more (docker: --cpus, Kubernetes: limits.cpu, systemd: CPUQuota)';
+export const quotaHelp = 'give it more (docker: --cpus, Kubernetes: limits.cpu, systemd: CPUQuota)';
 
 function tooLittle({ cores, quota }: Processors, needed: number): UserError {
   if (quota < needed)
@@ -167,30 +168,23 @@ function tooLittle({ cores, quota }: Processors, needed: number): UserError {
   );
 }
 
-function coreNotes({ cores, quota }: Processors, used: Cores): string[] {
-  const notes: string[] = [];
+/** What is not good about the cores of a run. */
+export function coreFindings({ cores, quota }: Processors, used: Cores): Finding[] {
+  const findings: Finding[] = [];
   const { generatorCpus } = used;
   const serverCpus = used.serverHost === undefined ? used.serverCpus : [];
-  const both = '(--server-cpus, --generator-cpus)';
   const split = cores.filter(({ cpus }) =>
     [serverCpus, generatorCpus].every((side) => cpus.some((cpu) => side.includes(cpu))),
   );
   if (split.length > 0 && !sharesCores(used)) {
-    const which = split.map(({ cpus }) => formatCpuList(cpus)).join(' and ');
-    const what =
-      cores.length === 1 ? 'there is no other core here' : `give each side whole ones ${both}`;
-    notes.push(
-      `server and generator are on threads of the same physical core (${which}) and slow each other down: ${what}`,
-    );
+    const cpus = split.map((core) => core.cpus);
+    findings.push({ code: 'shared-cores', cpus, isOnly: cores.length === 1 });
   }
-  const count = new Set([...serverCpus, ...generatorCpus]).size;
-  const allowed = cpusOf(cores).length;
-  const isStopped = `: they are stopped whenever it is used up; name fewer ${both}, or`;
-  if (quota < allowed)
-    notes.push(
-      `a quota allows the CPU time of ${coreCount(quota)} of the ${allowed} that are here, and server and generator are on ${count}${quota < count ? isStopped : '; to use more,'} ${quotaHelp}`,
-    );
-  return notes;
+  const usedCores = new Set([...serverCpus, ...generatorCpus]).size;
+  const allowedCores = cpusOf(cores).length;
+  if (quota < allowedCores)
+    findings.push({ code: 'cpu-quota', quotaCores: quota, allowedCores, usedCores });
+  return findings;
 }
 
 /** Returns the facts about this machine now. `versions`: of the tools, by name. */
@@ -215,7 +209,6 @@ export function readEnvironment(
     serverCpus: cores.serverCpus,
     generatorCpus: cores.generatorCpus,
     ...(processors.quota === Infinity ? {} : { cpuQuota: processors.quota }),
-    coreNotes: coreNotes(processors, cores),
     versions: { node: process.versions.node, ...versions },
   };
 }

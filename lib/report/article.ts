@@ -8,7 +8,7 @@ import type { Contribution } from './contribution.ts';
 import { generatorPlace, headingLines, resultHeading, serversPlace } from './heading.ts';
 import { loadPart } from './load-tables.ts';
 import { ownParts, tableParts } from './run-tables.ts';
-import { noteLines, verdictLines } from './sentences.ts';
+import { noteLines, verdictLines, warningLines } from './sentences.ts';
 import {
   leftColumn,
   measuredGroup,
@@ -133,7 +133,7 @@ export function scenarioPart(result: Result, contributions: readonly Contributio
 /** Says how a scenario was run, and what its run warned of. */
 function runLines(result: Result): string[] {
   const [how = ''] = headingLines(resultHeading(result));
-  return [how, ...result.warnings.map((text) => `Note: ${text}`)];
+  return [how, ...warningLines(result)];
 }
 
 /** Returns collapsed details: each load in its tool's format, published and measured; and notes, with the kernel settings in effect. */

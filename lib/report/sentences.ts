@@ -6,6 +6,7 @@ import {
   type Point,
   type StreamSweep,
 } from '../analysis/comparisons.ts';
+import { rateCauseOf } from '../analysis/failures.ts';
 import { limitOf, rateOf } from '../analysis/limit.ts';
 import { wholeRounds } from '../analysis/phases.ts';
 import { groupedBy } from '../analysis/statistics.ts';
@@ -23,6 +24,7 @@ import {
 import { sharesCores } from '../machine/cores.ts';
 import type { Comparison, Result } from '../result/result.ts';
 import { bytesLines, linkLines } from './bytes.ts';
+import { rateCause, whyNothing } from './causes.ts';
 import type { Contribution } from './contribution.ts';
 import {
   comparisonSentences,
@@ -33,8 +35,6 @@ import {
 import { comparesProtocols, ladderSteps } from './run-tables.ts';
 import { besideVerdicts } from './verdict-words.ts';
 import { metricWords } from './metric-words.ts';
-import { whyNothing } from './warnings/failures.ts';
-import { rateCause } from './warnings/turned-away.ts';
 import { serverLines } from './server-lines.ts';
 import { isAtRate } from '../scenario/load.ts';
 import { pageLines } from './pages.ts';
@@ -216,7 +216,7 @@ function missedRateLines({ variants }: Result): string[] {
   return variants.flatMap((variant) => {
     const { asked = 0, made = 0, reached = true } = rateOf(variant) ?? {};
     if (reached || made === 0) return [];
-    return `${variant.name} did not reach ${whole(asked)} requests/s: ${perSecond(made)} were made (${percent(made / asked)}); ${rateCause(variant)}. Its latency grows with the length of the run, and does not hold for that rate.`;
+    return `${variant.name} did not reach ${whole(asked)} requests/s: ${perSecond(made)} were made (${percent(made / asked)}); ${rateCause(rateCauseOf(variant))}. Its latency grows with the length of the run, and does not hold for that rate.`;
   });
 }
 

@@ -29,6 +29,7 @@ import { latencyMetrics } from '../scenario/latency-metrics.ts';
 import { mostRounds, protocol, withinForm } from '../scenario/model.ts';
 import { publishedForm } from '../scenario/published.ts';
 import { environmentForm } from './environment.ts';
+import { findingForm } from './finding.ts';
 import {
   bucketFields,
   byteFields,
@@ -430,6 +431,9 @@ export const resultForm = open({
   alone: optional(open({ sides: loadedAlone, again: optional(loadedAlone), missing: texts })),
   /** The causes of differences; absent if they were not asked for. */
   why: optional(why),
+  /** What the run found; empty in results of earlier versions. */
+  findings: orElse(list(findingForm), () => []),
+  /** The same in sentences. Several findings may be in one. */
   warnings: texts,
   footnotes: texts,
 });

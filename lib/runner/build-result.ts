@@ -1,5 +1,7 @@
 // Makes the result of a run from its rounds so far.
 import { join } from 'node:path';
+import { figuresOfRun } from '../analysis/figures.ts';
+import { findingsOf } from '../analysis/findings.ts';
 import type { MeasuredVariant } from '../analysis/verdict.ts';
 import { groupedBy } from '../analysis/statistics.ts';
 import { pathOfPage } from '../scenario/pages.ts';
@@ -28,20 +30,32 @@ import { generatorCores, sharesCores } from '../machine/cores.ts';
 import { byName, present } from '../present.ts';
 import { pageFacts } from './mix-files.ts';
 import type { KeptRound, Plan, RunBase, VariantRound } from './plan.ts';
-import { summarise } from '../report/warnings/all.ts';
-import { droppedTexts } from '../report/warnings/run.ts';
+import { sentencesOf } from '../report/finding-words.ts';
+import { inWords } from '../report/reasons.ts';
+import type { AnyFinding, Finding } from '../result/finding.ts';
 import type { Environment } from '../result/environment.ts';
 import { writeWhole } from '../writing.ts';
 import { resultJson } from '../result/result-file.ts';
-import type { DroppedRound, KernelSetting, Result, Round, RateStep } from '../result/result.ts';
+import type {
+  DroppedRound,
+  KernelSetting,
+  Result,
+  Round,
+  RateStep,
+  VariantResult,
+} from '../result/result.ts';
 import { serverFiguresOf } from '../result/server-metrics.ts';
+
+/** With what was found, if the reason is a finding. */
+export type Dropped = DroppedRound & { finding?: Finding };
 
 interface Known {
   kept: readonly KeptRound[];
-  dropped?: readonly DroppedRound[];
+  dropped?: readonly Dropped[];
   /** Number of rounds begun. */
   attempts?: number;
-  notes: readonly string[];
+  /** In its course. */
+  findings: readonly AnyFinding[];
   /** Differences in the answers to a log's requests, unless the scenario's footnotes name them already. */
   lines: readonly string[];
   /** First answers, by variant. */
@@ -53,7 +67,7 @@ interface Known {
 }
 
 export function buildResult(
-  { plan }: Pick<RunBase, 'plan'>,
+  { plan, templates }: Pick<RunBase, 'plan' | 'templates'>,
   environment: Environment,
   known: Known,
   startedAt: Date,
@@ -74,7 +88,12 @@ export function buildResult(
     metric: plan.metric,
     ...present({ alsoAsked: plan.alsoAsked }),
   };
-  const { variants, comparisons, noiseFloor, warnings } = summarise(facts, measured, scenario);
+  const { variants, comparisons, noiseFloor } = figuresOfRun(facts, measured, scenario);
+  const findings = [
+    ...findingsOf(facts, measured, variants, comparisons),
+    ...droppedFindings(dropped, variants, attempts),
+    ...known.findings,
+  ];
   const steps = known.kept.flatMap(({ outcomes }) =>
     [...outcomes.values()].flatMap(({ stepped }) => stepped?.steps ?? []),
   );
@@ -95,8 +114,8 @@ export function buildResult(
     quick: plan.quick,
     environment,
     variants,
-    ...(dropped.length > 0 && { dropped: [...dropped] }),
-    comparisons,
+    ...(dropped.length > 0 && { dropped: dropped.map(({ finding: _, ...round }) => round) }),
+    comparisons: comparisons.map((judgement) => inWords(judgement, plan.sameWithin)),
     ...plan.stepped?.resultOf(measured, [...steps, ...known.unfinished]),
     ...present({ alsoAsked: plan.alsoAsked && [...plan.alsoAsked] }),
     looks: plan.looks.map(({ rounds }) => rounds),
@@ -106,9 +125,37 @@ export function buildResult(
     noiseFloor,
     kernelSettings: kernelSettings(plan, known),
     integrity: null,
-    warnings: [...warnings, ...droppedTexts(dropped, variants, attempts), ...known.notes],
+    findings,
+    warnings: sentencesOf(findings, variants.length, templates),
     footnotes: [...(scenario.footnotes ?? []), ...known.lines, ...addressNotes(plan)],
   };
+}
+
+/** The rounds that failed. @param attempts rounds begun */
+function droppedFindings(
+  dropped: readonly Dropped[],
+  variants: readonly VariantResult[],
+  attempts: number,
+): Finding[] {
+  const failed = dropped.filter(({ counted }) => counted === undefined);
+  return failed.map(({ round, why, rps, finding: cause }) => ({
+    code: 'dropped',
+    round,
+    ...(round < attempts && { repeatedAs: round + 1 }),
+    why,
+    ...present({ cause, farthest: farthestFrom(variants, rps) }),
+  }));
+}
+
+/** The requests/s that differ most from those of the rounds that count. */
+function farthestFrom(variants: readonly VariantResult[], all: DroppedRound['rps']) {
+  const known = variants.flatMap(({ name: variant, rps: others }) => {
+    const rps = all[variant];
+    return rps === undefined || others === null ? [] : [{ variant, rps, othersRps: others.median }];
+  });
+  const distance = ({ rps, othersRps }: (typeof known)[number]) =>
+    Math.abs(Math.log(rps / othersRps));
+  return known.toSorted((a, b) => distance(b) - distance(a))[0];
 }
 
 function articleOf({ article }: Scenario): Result['article'] {

@@ -4,7 +4,6 @@ import { isUnanswered, pauseMs } from '../analysis/limit.ts';
 import { extent } from '../analysis/statistics.ts';
 import { percent, scaledTime } from '../format.ts';
 import type { Phase } from '../result/result.ts';
-import { warning } from '../report/warnings/run.ts';
 import { isWatched } from '../servers/index.ts';
 import { Disturbance, TurnsMeet, RoundFailure } from './failures.ts';
 import type { PlannedVariant, Stage } from './plan.ts';
@@ -131,13 +130,16 @@ export function requireSeparateTurns(sides: readonly SideInTurns[]): void {
       const window = windowOf(phase, load);
       const ms = throttledMs(samples, window, (sample) => sample.quotaThrottledMs);
       if (ms !== undefined) {
-        const quota = `${scaledTime(ms)} (${samples.at(-1)?.quotas})`;
-        throw new TurnsMeet(warning.quotaInTurns(name, quota), variants);
+        const held = { variant: name, heldMs: ms, quotas: samples.at(-1)?.quotas ?? '' };
+        throw new TurnsMeet({ code: 'quota-in-turns', ...held }, variants);
       }
     }
     const { usedMs, othersMs } = outOfTurn(side, sides);
     if (usedMs > Math.max(leastOutOfTurnMs, mostOutOfTurn * othersMs))
-      throw new TurnsMeet(warning.worksOutOfTurn(name, percent(usedMs / othersMs)), variants);
+      throw new TurnsMeet(
+        { code: 'out-of-turn', variant: name, share: usedMs / othersMs },
+        variants,
+      );
   }
 }
 
@@ -232,7 +234,7 @@ export async function requireIdle(stages: readonly Stage[], signal: AbortSignal)
     if (first === undefined || tookMs < startMs) continue;
     const share = (1000 * (first.used - (began.get(first.name) ?? 0))) / tookMs;
     const names = new Set(stages.map(({ planned }) => planned.variant.name));
-    throw new TurnsMeet(warning.worksOutOfTurn(first.name, percent(share)), names, true);
+    throw new TurnsMeet({ code: 'out-of-turn', variant: first.name, share }, names, true);
   }
 }
 
@@ -252,6 +254,7 @@ export function requireOtherBackends(
     const backend = sides.find((other) => other !== side && side.backends.has(other.port));
     if (backend === undefined) continue;
     const variants = new Set(stages.map(({ planned }) => planned.variant.name));
-    throw new TurnsMeet(warning.sideAsBackend(side.name, backend.name, backend.port), variants);
+    const asBackend = { variant: side.name, backend: backend.name, port: backend.port };
+    throw new TurnsMeet({ code: 'side-as-backend', ...asBackend }, variants);
   }
 }

@@ -2,6 +2,7 @@
 import type { LoadOptions } from '../k6/load-plan.ts';
 import type { Cores } from '../machine/cores.ts';
 import type { Before } from '../process.ts';
+import type { AnyFinding } from '../result/finding.ts';
 import type { KernelSetting, Phase } from '../result/result.ts';
 import type { Load } from '../scenario/load.ts';
 import type { Page } from '../scenario/model.ts';
@@ -45,6 +46,6 @@ export interface EnclosedLoad {
   samples?: readonly { atMs: number }[];
   /** Returns the figures of a phase. */
   within(window: UsageWindow): Phase['network'];
-  /** Warnings about the round. */
-  notes: readonly string[];
+  /** On the round. */
+  findings: readonly AnyFinding[];
 }

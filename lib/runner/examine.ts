@@ -1,6 +1,7 @@
 // Looks at a run after its rounds.
 import { join } from 'node:path';
 import { total } from '../analysis/statistics.ts';
+import { withFindings } from '../report/finding-words.ts';
 import { resultJson } from '../result/result-file.ts';
 import type { Result } from '../result/result.ts';
 import { writeWhole } from '../writing.ts';
@@ -65,8 +66,9 @@ export async function examine(
       if (result === undefined) continue;
       outcome.result = result;
       const problem = await context.sink?.found(context, result, outcome.kept);
-      if (typeof problem === 'string') result.warnings.push(problem);
-      await writeWhole(join(context.folder, 'result.json'), resultJson(result));
+      if (problem)
+        outcome.result = withFindings(result, [...result.findings, problem], context.templates);
+      await writeWhole(join(context.folder, 'result.json'), resultJson(outcome.result));
     }
     context.signal.throwIfAborted();
   } catch (error) {

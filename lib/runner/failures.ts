@@ -1,11 +1,15 @@
 // Why a round is dropped.
 import { UserError } from '../errors.ts';
+import { sentenceOf } from '../report/finding-words.ts';
+import type { Finding } from '../result/finding.ts';
 import type { Stage } from './plan.ts';
 
 /** The round must be repeated; the message says why in a line. */
 export class RoundFailure extends Error {
   /** Requests/s by variant, of loads that came to an end. */
   rps: Readonly<Record<string, number>> = {};
+  /** What was found, if that is a finding. */
+  readonly finding?: Finding;
 }
 
 /** Something outside of the server disturbed the round, and a later try may succeed: these are tried more often. */
@@ -35,9 +39,11 @@ export class TurnsMeet extends RoundFailure {
   readonly variants: ReadonlySet<string>;
   /** Seen before the load, so that no figures are lost. */
   readonly isBeforeLoad: boolean;
+  override readonly finding: Finding;
 
-  constructor(message: string, variants: ReadonlySet<string>, isBeforeLoad = false) {
-    super(message);
+  constructor(finding: Finding, variants: ReadonlySet<string>, isBeforeLoad = false) {
+    super(sentenceOf(finding));
+    this.finding = finding;
     this.variants = variants;
     this.isBeforeLoad = isBeforeLoad;
   }

@@ -10,7 +10,7 @@ import { duration, enumeration, whole } from '../format.ts';
 import { generatorCores, sharesCores, type Cores } from '../machine/cores.ts';
 import { firstOf, present } from '../present.ts';
 import { metricWords } from '../report/metric-words.ts';
-import { warning } from '../report/warnings/run.ts';
+import type { Finding } from '../result/finding.ts';
 import type { Metric } from '../result/result.ts';
 import { serverMetricNames, type ServerMetric } from '../result/server-metrics.ts';
 import { latencyMetrics } from '../scenario/latency-metrics.ts';
@@ -385,24 +385,24 @@ function requireMetric(draft: PlanDraft, { gates = [] }: FailIf = {}): void {
 }
 
 /** Names the servers that may get faster and are measured without a warm-up. */
-export function coldNotes({ variants }: Pick<PlanDraft, 'variants'>): string[] {
+export function coldFindings({ variants }: Pick<PlanDraft, 'variants'>): Finding[] {
   const cold = variants.filter(
     ({ load, variant }) =>
       isCounted(load) && load.warmupSeconds === 0 && !isConfigured(variant.server),
   );
   if (cold.length === 0) return [];
-  return [warning.withoutWarmup(enumeration(cold.map(({ variant }) => variant.name)))];
+  return [{ code: 'no-warm-up', variants: cold.map(({ variant }) => variant.name) }];
 }
 
 /** Names the commands that may starve unseen: only ss tells whether a command waits for a backend or for its cores. */
-export function unseenWaitsNotes(
+export function unseenWaitsFindings(
   { variants, cores }: Pick<PlanDraft, 'variants' | 'cores'>,
   hasSs = helperIfThere('ss') !== undefined,
-): string[] {
+): Finding[] {
   const commands = variants.filter(({ variant }) => variant.server.name === 'command');
   const areUnknown = sharesCores(cores) || cores.serverHost !== undefined;
   if (hasSs || areUnknown || commands.length === 0) return [];
-  return [warning.withoutSs(enumeration(commands.map(({ variant }) => variant.name)))];
+  return [{ code: 'no-ss', variants: commands.map(({ variant }) => variant.name) }];
 }
 
 function requireVerdict(draft: PlanDraft, { gates = [] }: FailIf): void {

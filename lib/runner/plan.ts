@@ -5,6 +5,8 @@ import type { MeasuredVariant } from '../analysis/verdict.ts';
 import type { PhaseOutcome } from '../k6/load-plan.ts';
 import type { Cores } from '../machine/cores.ts';
 import type { Contribute } from '../report/contribution.ts';
+import type { AnyTemplates } from '../report/finding-words.ts';
+import type { AnyFinding, Finding } from '../result/finding.ts';
 import type {
   FoundRate,
   KernelSetting,
@@ -206,7 +208,7 @@ export function groupsOf(
   const slice = scenario.sharedCores ? { sliceSeconds: sharedSliceSeconds } : {};
   return apart(
     groups.map((sides) => ({ sides, ...slice })),
-    new Set(portsTaken(variants).keys()),
+    new Set(portsTaken(variants).map(({ variant }) => variant)),
   );
 }
 
@@ -221,22 +223,19 @@ export function apart(groups: readonly Group[], names: ReadonlySet<string>): Gro
   });
 }
 
-/** Commands whose fixed port another has too, with the reason as a clause. */
-export function portsTaken(variants: readonly PlannedVariant[]): Map<string, string> {
-  const why = new Map<string, string>();
+/** Commands whose fixed port another has too. */
+export function portsTaken(variants: readonly PlannedVariant[]) {
+  const findings: Extract<Finding, { code: 'same-port' }>[] = [];
   const taken = new Map<number, string>();
   for (const { variant } of variants) {
     const { name, server } = variant;
     if (server.name !== 'command' || server.port === undefined) continue;
-    const other = taken.get(server.port);
-    if (other === undefined) taken.set(server.port, name);
-    else
-      why.set(
-        name,
-        `it listens on port ${server.port}, as ${other} does (write {port} where it can be told one)`,
-      );
+    const { port } = server;
+    const other = taken.get(port);
+    if (other === undefined) taken.set(port, name);
+    else findings.push({ code: 'same-port', variant: name, other, port });
   }
-  return why;
+  return findings;
 }
 
 /**
@@ -266,6 +265,10 @@ export interface RunBase {
   signal: AbortSignal;
   /** What the features add to its report. */
   contributionsTo: Contribute;
+  /** The sentences of their findings. */
+  templates: AnyTemplates;
+  /** Found before the rounds. */
+  coreFindings?: readonly AnyFinding[];
   /** Answers of variants that were started to make the plan. */
   answers?: ReadonlyMap<string, Answer>;
 }
@@ -315,8 +318,8 @@ export interface VariantRound extends ServerFigures {
   stepped?: SteppedRound;
   /** All requests that k6 made. */
   requests: number;
-  /** Warnings on the server's log, its answers, its enclosure, and what was not stored. */
-  notes: string[];
+  /** On the server's log, its answers, its enclosure, and what was not stored. */
+  findings: AnyFinding[];
   /** Last line of the server's log, if requests failed. */
   describeEnd?: string | undefined;
   /** Kernel settings of its enclosure. */
@@ -367,7 +370,7 @@ export interface PlannedSink {
 }
 
 /**
- * Where a run's figures go besides its folder. A line that a method returns says why something was not stored, which must not cost a
+ * Where a run's figures go besides its folder. A finding that a method returns says why something was not stored, which must not cost a
  * round.
  */
 export interface Sink {
@@ -376,18 +379,18 @@ export interface Sink {
   /** How k6 sends its samples there, asked before each load; null if they must wait for the check at the end. */
   k6Output(): Promise<SampleOutput | null>;
   /** Stores the samples of a side's server. */
-  afterLoad(plan: Plan, load: ServerSamples): Promise<string | null>;
+  afterLoad(plan: Plan, load: ServerSamples): Promise<AnyFinding | null>;
   /** Stores the result so far, at the run's begin, after each round that is kept, and at the end. */
   after(
     run: RunBase,
     result: Result,
     kept: readonly KeptRound[],
     ended: boolean,
-  ): Promise<string | null>;
+  ): Promise<AnyFinding | null>;
   /** Deletes a round that no longer counts. */
-  forget(plan: Plan, round: number): Promise<string | null>;
+  forget(plan: Plan, round: number): Promise<AnyFinding | null>;
   /** Stores the result with the findings of features. */
-  found(run: RunBase, result: Result, kept: readonly KeptRound[]): Promise<string | null>;
+  found(run: RunBase, result: Result, kept: readonly KeptRound[]): Promise<AnyFinding | null>;
   /** Checks at the end of a run that all kept rounds are stored, and writes missing points again. Returns the result with the counts. */
   settle(run: RunBase, result: Result, kept: readonly KeptRound[]): Promise<Result>;
   /** May be called twice. */

@@ -6,7 +6,7 @@ import { total } from '../analysis/statistics.ts';
 import { UserError } from '../errors.ts';
 import { whole } from '../format.ts';
 import { present } from '../present.ts';
-import { warning } from '../report/warnings/run.ts';
+import type { Finding } from '../result/finding.ts';
 import type { Phase } from '../result/result.ts';
 import { serverFiguresOf } from '../result/server-metrics.ts';
 import type { Page } from '../scenario/model.ts';
@@ -109,7 +109,7 @@ async function groupRound(
       await Promise.all(
         outcomes.map(async ({ stage: { planned }, samples, outcome }) => {
           const problem = await sink?.afterLoad(plan, { planned, round: attempt.round, samples });
-          if (typeof problem === 'string') outcome.notes.push(problem);
+          if (problem) outcome.findings.push(problem);
           return [planned.variant.name, outcome] as const;
         }),
       ),
@@ -186,16 +186,16 @@ function outcomeOf(
     const noted = name === undefined ? first : first?.pages.find((some) => some.page === name);
     if (noted !== undefined) noted.bodyRatio = bodyRatio;
   }
+  const ownFindings: Finding[] = [];
+  if (alarms.alarm !== undefined)
+    ownFindings.push({ code: 'log-alarm', variant: name, line: alarms.alarm });
+  if (otherBodies.length > 0) ownFindings.push({ code: 'other-bodies', variant: name });
   return {
     server: facts,
     phases,
     requests,
     ...serverFiguresOf(side),
-    notes: [
-      ...(alarms.alarm === undefined ? [] : [warning.serverAlarm(name, alarms.alarm)]),
-      ...(otherBodies.length === 0 ? [] : [warning.otherBodies(name)]),
-      ...(side.enclosed?.notes ?? []),
-    ],
+    findings: [...ownFindings, ...(side.enclosed?.findings ?? [])],
     describeEnd: total(phases, succeeded) < requests ? alarms.last : undefined,
     ...present({ stepped, settings: enclosure?.settings }),
     recordFile: side.recordFile,

@@ -9,9 +9,10 @@ import { unsettled } from '../analysis/verdict.ts';
 import { inOneLine, messageOf, UserError } from '../errors.ts';
 import { counts } from '../format.ts';
 import { sharesCores } from '../machine/cores.ts';
-import { buildResult } from './build-result.ts';
+import { present } from '../present.ts';
+import { buildResult, type Dropped } from './build-result.ts';
 import { FirstAnswers } from './first-answers.ts';
-import { coldNotes, unseenWaitsNotes } from './make-plan.ts';
+import { coldFindings, unseenWaitsFindings } from './make-plan.ts';
 import { Disturbance, TurnsMeet, RoundFailure, StillCold } from './failures.ts';
 import {
   apart,
@@ -32,7 +33,8 @@ import { Interrupted } from '../signals.ts';
 import type { Environment } from '../result/environment.ts';
 import type { Comparison, DroppedRound, Result, RateStep } from '../result/result.ts';
 import { resultJson } from '../result/result-file.ts';
-import { warning } from '../report/warnings/run.ts';
+import { sentenceOf, withFindings } from '../report/finding-words.ts';
+import type { AnyFinding, Finding } from '../result/finding.ts';
 import { writeWhole } from '../writing.ts';
 
 /** Progress of a run. */
@@ -107,9 +109,10 @@ class Rounds {
   readonly #events: RunEvents;
   readonly #beganAtMs = performance.now();
   readonly #kept: KeptRound[] = [];
-  readonly #dropped: DroppedRound[] = [];
-  readonly #notes: Set<string>;
-  /** Variants whose log a note quotes. */
+  readonly #dropped: Dropped[] = [];
+  /** What was found so far, each once, by its JSON. */
+  readonly #findings = new Map<string, AnyFinding>();
+  /** Variants whose log a finding quotes. */
   readonly #quoted = new Set<string>();
   readonly #answers: FirstAnswers;
   #endedBy: string | undefined;
@@ -133,7 +136,7 @@ class Rounds {
   #outcomes = new Map<string, VariantRound>();
 
   constructor(given: Given) {
-    const { context, environment } = given;
+    const { context } = given;
     this.#given = given;
     this.#context = context;
     this.#plan = context.plan;
@@ -141,13 +144,11 @@ class Rounds {
     this.#timeLeft = new TimeLeft(secondsPerRound(this.#plan), this.#plan.maxTimeSeconds);
     this.#answers = new FirstAnswers(context, given.events.say);
     this.#groups = context.plan.groups;
-    this.#notes = new Set([
-      ...(environment.coreNotes ?? []),
-      ...[...portsTaken(context.plan.variants)].map(([variant, why]) =>
-        warning.alone(variant, why),
-      ),
-      ...coldNotes(context.plan),
-      ...unseenWaitsNotes(context.plan),
+    this.#found([
+      ...(context.coreFindings ?? []),
+      ...portsTaken(context.plan.variants),
+      ...coldFindings(context.plan),
+      ...unseenWaitsFindings(context.plan),
     ]);
   }
 
@@ -207,9 +208,10 @@ class Rounds {
   }
 
   #noteTimeOver() {
-    this.#notes.add(warning.timeOver(this.#kept.length, this.#plan.rounds));
+    const [rounds, mostRounds] = [this.#kept.length, this.#plan.rounds];
+    this.#note({ code: 'time-over', rounds, mostRounds });
     this.#events.say(
-      `after ${counts(this.#kept.length, 'round')} there is no time for another one (--max-time)`,
+      `after ${counts(rounds, 'round')} there is no time for another one (--max-time)`,
     );
   }
 
@@ -219,7 +221,7 @@ class Rounds {
       kept: this.#kept,
       dropped: this.#dropped,
       attempts: this.#attempts,
-      notes: [...this.#notes],
+      findings: [...this.#findings.values()],
       unfinished: this.#steps,
       lines: this.#answers.lines(),
       answers: this.#answers.bySide,
@@ -232,7 +234,7 @@ class Rounds {
   async #save(state: Result['state'], ended: boolean): Promise<Result> {
     const file = join(this.#context.folder, 'result.json');
     const result = this.#resultNow(state);
-    let problem: string | null = null;
+    let problem: AnyFinding | null = null;
     try {
       await writeWhole(file, resultJson(result));
     } finally {
@@ -240,9 +242,8 @@ class Rounds {
       problem = (await sink?.after(this.#context, result, this.#kept, ended)) ?? null;
     }
     // A sink that is down fails in every round.
-    if (problem === null || this.#notes.has(problem)) return result;
-    this.#notes.add(problem);
-    const noted = { ...result, warnings: [...result.warnings, problem] };
+    if (problem === null || !this.#found([problem])) return result;
+    const noted = withFindings(result, [...result.findings, problem], this.#context.templates);
     await writeWhole(file, resultJson(noted));
     return noted;
   }
@@ -274,8 +275,9 @@ class Rounds {
       this.#timeLeft.ended(this.#elapsedSeconds());
       const rps = { ...this.#rpsOf(this.#outcomes), ...error.rps };
       this.#lastRps = rps;
-      if (isBeforeLoad(error)) this.#notes.add(error.message);
-      else this.#dropped.push({ round: this.#attempts, why: error.message, rps });
+      const { message: why, finding } = error;
+      if (isBeforeLoad(error) && finding) this.#note(finding);
+      else this.#dropped.push({ round: this.#attempts, why, rps, ...present({ finding }) });
       if (error instanceof StillCold) await this.#lengthenWarmups(error);
       else if (error instanceof TurnsMeet) await this.#loadAlone(error.variants, error.message);
       else this.#countFailure(error, place);
@@ -376,12 +378,25 @@ class Rounds {
     return Object.fromEntries([...outcomes].map(([name, { phases }]) => [name, roundRps(phases)]));
   }
 
-  #noteOutcome(variant: string, { notes, describeEnd }: VariantRound) {
+  /** Keeps a finding and returns its sentence. */
+  #note(finding: Finding): string {
+    this.#found([finding]);
+    return sentenceOf(finding);
+  }
+
+  /** Keeps the findings. Returns whether one is new. */
+  #found(findings: readonly AnyFinding[]): boolean {
+    const before = this.#findings.size;
+    for (const finding of findings) this.#findings.set(JSON.stringify(finding), finding);
+    return this.#findings.size > before;
+  }
+
+  #noteOutcome(variant: string, { findings, describeEnd }: VariantRound) {
     if (describeEnd !== undefined && !this.#quoted.has(variant)) {
       this.#quoted.add(variant);
-      this.#notes.add(warning.logOfFailures(variant, describeEnd));
+      this.#note({ code: 'log-of-failures', variant, line: describeEnd });
     }
-    for (const text of notes) this.#notes.add(text);
+    this.#found(findings);
   }
 
   #ratesSoFar() {
@@ -422,12 +437,13 @@ class Rounds {
         shareAt(this.#plan.looks, this.#kept.length),
       );
       if (disagreement === undefined) continue;
+      const { name: variant, ratio } = disagreement;
+      const finding = { code: 'not-in-turns', variant, ...ratio } as const;
       if (this.#timeIsOver(0, minimumRounds)) {
-        this.#notes.add(warning.turnsDiffer(disagreement.name, disagreement.ratio));
+        this.#note(finding);
         continue;
       }
-      const note = warning.notInTurns(disagreement.name, disagreement.ratio, this.#kept.length);
-      this.#notes.add(note);
+      const note = this.#note({ ...finding, droppedRounds: this.#kept.length });
       this.#events.say(note);
       const longer = sides.map(({ variant, load }) => {
         const seconds = Math.max(load.warmupSeconds, apartWarmupSeconds);
@@ -450,7 +466,7 @@ class Rounds {
     for (const { round, outcomes } of this.#kept.splice(0)) {
       this.#dropped.push({ round, why, rps: this.#rpsOf(outcomes), counted: true });
       const problem = await this.#context.sink?.forget(this.#plan, round);
-      if (typeof problem === 'string') this.#notes.add(problem);
+      if (problem) this.#found([problem]);
     }
     this.#comparisonsSoFar = [];
   }

@@ -1,6 +1,7 @@
 // Loads a group's servers with k6, while observers look on.
 import { k6Files, type LoadPlan, type PhaseOutcome } from '../k6/load-plan.ts';
-import { overflowTexts } from '../report/warnings/turned-away.ts';
+import { overflowFindings } from '../analysis/findings.ts';
+import { sentencesOf } from '../report/finding-words.ts';
 import type { LoadResult } from '../result/load-result.ts';
 import { pathOfPage } from '../scenario/pages.ts';
 import { isWatched } from '../servers/index.ts';
@@ -102,10 +103,10 @@ function withOverflows(
 ): unknown {
   if (!(failure instanceof RoundFailure)) return failure;
   const overflows = stages.map(({ planned }, side) => {
-    const { overflows: count = 0, backlog } = observed[side]?.acceptQueue ?? {};
-    return { name: planned.variant.name, count, backlog };
+    const { overflows: count = 0, ...queue } = observed[side]?.acceptQueue ?? {};
+    return { variant: planned.variant.name, count, ...queue };
   });
-  const texts = overflowTexts(overflows);
+  const texts = sentencesOf(overflowFindings(overflows), stages.length);
   return texts.length === 0 ? failure : new RoundFailure([failure.message, ...texts].join('; '));
 }
 

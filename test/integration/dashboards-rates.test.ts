@@ -100,8 +100,8 @@ it('of a search is a separate line in History', async () => {
 async function ranLike({ plan, written }: Awaited<ReturnType<typeof searchRun>>): Promise<Result> {
   const sink = new DatabaseSink(database.store);
   const { signal } = new AbortController();
-  const { contributionsTo } = additions;
-  const run = { plan, folder: tmpdir(), sink, signal, contributionsTo };
+  const { contributionsTo, templates } = additions;
+  const run = { plan, folder: tmpdir(), sink, signal, contributionsTo, templates };
   for (const { result, newest, ended } of written) {
     const kept = newest === undefined ? [] : [newest];
     expect(await sink.after(run, result, kept, ended)).toBeNull();

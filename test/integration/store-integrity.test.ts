@@ -5,7 +5,10 @@ import { afterAll, beforeAll, expect, it, onTestFinished, vi } from 'vitest';
 import { noAdditions } from '../fixtures/additions.ts';
 import { startChild } from '../../lib/process.ts';
 import { ensureTools } from '../../lib/setup/tools.ts';
-import { checkRun, type StoredRound } from '../../lib/features/influxdb/integrity.ts';
+import { checkRun as findIn, type StoredRound } from '../../lib/features/influxdb/integrity.ts';
+import { storeTemplates } from '../../lib/features/influxdb/findings.ts';
+import { sentencesOf } from '../../lib/report/finding-words.ts';
+import type { AnyFinding } from '../../lib/result/finding.ts';
 import { recordedLines } from '../../lib/features/influxdb/record.ts';
 import type { Series } from '../../lib/influx/client.ts';
 import { DatabaseSink } from '../../lib/features/influxdb/sink.ts';
@@ -67,6 +70,12 @@ async function startK6(run: string, ticks: number) {
 }
 
 const variant = 'a variant, or=so';
+
+/** What a check tells, with its problems in sentences. */
+async function checkRun(...given: Parameters<typeof findIn>) {
+  const { integrity, problems } = await findIn(...given);
+  return { integrity, problems: sentencesOf(problems, 1, storeTemplates) };
+}
 
 type Round = Omit<StoredRound, 'round' | 'unsent'> & { run: string; unsent?: boolean };
 /** What a check tells of a run with this round alone, besides its points. */
@@ -287,12 +296,13 @@ it('a note on points that came late is void once the database holds all', async 
   const use = { wallAheadMs: 0, cpuSeconds: 1, rssBytes: 1 };
   const samples = [0, 100].map((ms) => ({ ...use, atMs: 1.8e12 + ms }) as UsageSample);
   fate = 503;
-  const note = await sink.afterLoad(plan, { planned, round: 1, samples });
-  expect(note).toContain(refusal);
+  const finding = await sink.afterLoad(plan, { planned, round: 1, samples });
+  expect(finding).toEqual({ code: 'not-stored', reason: expect.stringContaining(refusal) });
   fate = 'pass';
   const { signal } = new AbortController();
   const run = { plan, folder, sink, signal, ...noAdditions };
-  const noted = { ...result([workers, openFileCache]), run: plan.run, warnings: [note as string] };
+  const findings = [finding as AnyFinding];
+  const noted = { ...result([workers, openFileCache]), run: plan.run, findings };
   const { integrity, warnings } = await sink.settle(run, noted, []);
   expect(integrity).toMatchObject({ lost: 0, points: { lost: 0 } });
   expect(warnings).toEqual([]);

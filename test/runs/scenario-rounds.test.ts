@@ -57,12 +57,14 @@ test('--max-time starts no round that would end late; usage by another program i
     out,
     `--precision 5% --max-time 4s --server-cpus ${serverCpu} --generator-cpus ${generatorCpu}`,
   );
-  const { state, variants, warnings } = await wholeResult(run, out);
+  const { state, variants, findings, warnings } = await wholeResult(run, out);
   const [{ rounds } = expect.fail()] = variants;
   expect(state).toBe('complete');
   expect(rounds.length).toBeGreaterThan(0);
   expect(rounds.length).toBeLessThan(5);
   expect(variants[1]?.rounds).toHaveLength(rounds.length);
+  const timeOver = { code: 'time-over', rounds: rounds.length, mostRounds: 80 };
+  expect(findings).toContainEqual(timeOver);
   expect(warnings).toContain(
     `--max-time ended the run after ${rounds.length} of at most 80 rounds`,
   );

@@ -39,9 +39,9 @@ async function keepRun(out: string, name: string, changes: Changes = {}) {
   const draft = localDraft(await findScenario(name), options) as PlanDraft;
   const run = `2026-11-20T08-15-30-${name}`;
   const result = buildResult(
-    { plan: { ...draft, run } },
+    { plan: { ...draft, run }, templates: {} },
     readEnvironment(readProcessors(), draft.cores, {}),
-    { kept: [], notes: [], lines: [], unfinished: [], answers: new Map() },
+    { kept: [], findings: [], lines: [], unfinished: [], answers: new Map() },
     new Date(),
     'complete',
   );

@@ -18,9 +18,9 @@ function resultOf(
   const serverCpus = Array.from({ length: serverCores }, (_, cpu) => cpu + 1);
   const cores = { serverCpus, generatorCpus: [0] };
   return buildResult(
-    { plan: planOf(scenario, {}, { variants, cores }) },
+    { plan: planOf(scenario, {}, { variants, cores }), templates: {} },
     result([workers, openFileCache]).environment,
-    { kept, notes: [], unfinished: [], lines: [], answers: new Map() },
+    { kept, findings: [], unfinished: [], lines: [], answers: new Map() },
     new Date(0),
     'complete',
   );

@@ -127,6 +127,7 @@ test('the command uses all options', () => {
   const {
     sink: _1,
     contributionsTo: _2,
+    templates: _3,
     ...options
   } = readScenarioOptions(line.split(' '), noAdditions);
   expect(options).toEqual({

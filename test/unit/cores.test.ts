@@ -6,16 +6,17 @@ import { expect, test } from 'vitest';
 import {
   defaultCores,
   divideCores,
-  readEnvironment,
+  coreFindings,
   sharesCores,
   type Cores,
 } from '../../lib/machine/cores.ts';
 import { parseCpuList, readProcessors, type Processors } from '../../lib/machine/processors.ts';
 import { mostProcessesOfGroups, watchThrottling } from '../../lib/machine/usage.ts';
+import { sentencesOf } from '../../lib/report/finding-words.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
 
 const notesOn = (processors: Processors, cores: Cores) =>
-  readEnvironment(processors, cores, {}).coreNotes;
+  sentencesOf(coreFindings(processors, cores), 2);
 
 interface MadeUp {
   allowed?: string;

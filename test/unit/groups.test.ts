@@ -70,8 +70,8 @@ test('commands with the same port are in different groups', () => {
     server: command('node s.js', port === undefined ? {} : { port }),
   });
   const scenario = variantsOf({ one: on(3000), here: on(), two: on(3000), other: on(3001) });
-  expect([...portsTaken(planOf(scenario).variants)]).toEqual([
-    ['two', 'it listens on port 3000, as one does (write {port} where it can be told one)'],
+  expect(portsTaken(planOf(scenario).variants)).toEqual([
+    { code: 'same-port', variant: 'two', other: 'one', port: 3000 },
   ]);
   expect(groupsIn(scenario)).toEqual(['one here other', 'two']);
 });

@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 import { onlyLook } from '../../lib/analysis/looks.ts';
 import { networkResult } from '../../lib/analysis/phases.ts';
-import { summarise } from '../../lib/report/warnings/all.ts';
+import { summarise } from '../fixtures/summary.ts';
 import { delayText } from '../../lib/report/verdict-words.ts';
 import type { MeasuredVariant, RunFacts } from '../../lib/analysis/verdict.ts';
 import type { LinkTraffic, NetworkResult, NetworkUse } from '../../lib/result/network-use.ts';

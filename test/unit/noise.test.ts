@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { noiseOf } from '../../lib/analysis/limit.ts';
-import { summarise } from '../../lib/report/warnings/all.ts';
+import { summarise } from '../fixtures/summary.ts';
 import type { MeasuredVariant, RunFacts } from '../../lib/analysis/verdict.ts';
 import { present } from '../../lib/present.ts';
 import { limitLines } from '../../lib/report/sentences.ts';

@@ -1,7 +1,7 @@
 // Disturbances of only one side: how they are measured, and their effect on verdicts.
 import { describe, expect, test } from 'vitest';
 import type { MeasuredVariant } from '../../lib/analysis/verdict.ts';
-import { summarise } from '../../lib/report/warnings/all.ts';
+import { summarise } from '../fixtures/summary.ts';
 import type { Comparison, Metric, Phase } from '../../lib/result/result.ts';
 import type { NoiseCores, UsageSample } from '../../lib/runner/samples.ts';
 import { stoppedShareOf, waitsOf } from '../../lib/runner/starved.ts';

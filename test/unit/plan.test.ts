@@ -5,8 +5,8 @@ import type { LoadPlan, SideOptions } from '../../lib/k6/load-plan.ts';
 import type { Cores } from '../../lib/machine/cores.ts';
 import { loadPlanFor, type Target } from '../../lib/runner/k6-plan.ts';
 import {
-  coldNotes,
-  unseenWaitsNotes,
+  coldFindings,
+  unseenWaitsFindings,
   fewAnswersLines,
   fewRoundsLines,
   runName,
@@ -635,24 +635,22 @@ test('where servers may be cold, a count of requests has a load before it', () =
 test('commands whose waits nobody can see are named', () => {
   const plan = anyPlan(scenarioOf(hereAndThere));
   const [command] = plan.variants.filter(({ variant }) => variant.server.name === 'command');
-  const note = `ss is missing: whether other programs kept ${command?.variant.name} waiting for a core is not known: install it (package iproute2)`;
-  expect(unseenWaitsNotes(plan, false)).toEqual([note]);
-  expect(unseenWaitsNotes(plan, true)).toEqual([]);
-  expect(unseenWaitsNotes(planOf(), false)).toEqual([]);
+  const finding = { code: 'no-ss', variants: [command?.variant.name] };
+  expect(unseenWaitsFindings(plan, false)).toEqual([finding]);
+  expect(unseenWaitsFindings(plan, true)).toEqual([]);
+  expect(unseenWaitsFindings(planOf(), false)).toEqual([]);
 });
 
 test('servers that may be cold are named where nothing warms them up', () => {
   const notesOf = (load: Scenario['load'], options: Partial<PlanOptions> = {}, given: Given = {}) =>
-    coldNotes(anyPlan(scenarioOf(hereAndThere, { load }), options, given));
-  const cold = [
-    expect.stringMatching(/^here and there: the load counts requests, .* no warm-up: /),
-  ];
+    coldFindings(anyPlan(scenarioOf(hereAndThere, { load }), options, given));
+  const cold = [{ code: 'no-warm-up', variants: ['here', 'there'] }];
   expect(notesOf(counting, { warmupSeconds: 0 })).toEqual(cold);
   expect(notesOf(counting, { exact: true })).toEqual(cold);
   expect(notesOf(counting)).toEqual([]);
   expect(notesOf(h2load('-D 5 -c 10 --h1'))).toEqual([]);
   expect(notesOf(vegeta('-rate 100 -duration 5s'))).toEqual([]);
-  expect(coldNotes(planOf({}, { scenario: { ...cached, load: counting } }))).toEqual([]);
+  expect(coldFindings(planOf({}, { scenario: { ...cached, load: counting } }))).toEqual([]);
 });
 
 test('a time limit below the rounds of a verdict is said before the load', () => {

@@ -189,6 +189,7 @@ beforeEach(() => void vi.spyOn(console, 'log').mockImplementation(() => undefine
 const options = {
   ...inEveryRun([]),
   contributionsTo: () => [],
+  templates: {},
   help: false,
   quick: false,
   flags: new Map(),

@@ -3,6 +3,7 @@ import { expect, test, vi } from 'vitest';
 import type { PlanOptions } from '../../lib/runner/make-plan.ts';
 import { Disturbance, TurnsMeet, StillCold } from '../../lib/runner/failures.ts';
 import type { Stage } from '../../lib/runner/plan.ts';
+import { sentenceOf } from '../../lib/report/finding-words.ts';
 import { roundsOf, runOf } from '../fixtures/made-up-run.ts';
 import { latency } from '../fixtures/phase.ts';
 
@@ -75,9 +76,11 @@ test('a server that is still cold gets a longer warm-up, which is no failure', a
   expect(result.warnings.join()).toContain('round 1 was dropped and repeated as round 2: cold');
 });
 
+const heldBack = { code: 'quota-in-turns', variant: 'workers', heldMs: 5, quotas: '' } as const;
+
 test('the difference in one try, kept or dropped, says how warm servers must be in the next', async () => {
   const rps = { workers: 8000, 'open-file-cache': 1000 };
-  const dropped = Object.assign(new TurnsMeet('held back', new Set()), { rps });
+  const dropped = Object.assign(new TurnsMeet(heldBack, new Set()), { rps });
   const { groups } = await runOf([dropped, 8000, ...clear], { rounds: 3 });
   const gains = groups.map(({ sides: [side] }) => side?.load.warmupGain);
   const eightfold = expect.closeTo(8 ** 0.05 - 1, 2) as number;
@@ -92,7 +95,7 @@ test('servers that are still cold go on in the next try, unless each is to be al
   const inTurns = await runOf([cold, ...clear], { rounds: 4 });
   expect(inTurns.open.slice(0, 3)).toEqual([undefined, stages, undefined]);
   expect(stop).not.toHaveBeenCalled();
-  const apart = new TurnsMeet('held back', new Set(['workers', 'open-file-cache']));
+  const apart = new TurnsMeet(heldBack, new Set(['workers', 'open-file-cache']));
   const alone = await runOf([apart, cold, ...clear], { rounds: 4 });
   expect(alone.open.filter((some) => some !== undefined)).toEqual([]);
   expect(stop).toHaveBeenCalledOnce();
@@ -137,12 +140,13 @@ test('a dropped round is kept as a figure, with its cause', async () => {
 });
 
 test('sides are loaded one after the other once a quota held a server back', async () => {
-  const held = new TurnsMeet('held back', new Set(['workers', 'open-file-cache']));
+  const held = new TurnsMeet(heldBack, new Set(['workers', 'open-file-cache']));
   const { result, lines, groups } = await runOf([500, held, ...clear]);
-  expect(lines).toEqual(['round 1 is dropped and repeated: held back']);
+  const why = sentenceOf(heldBack);
+  expect(lines).toEqual([`round 1 is dropped and repeated: ${why}`]);
   expect(result.dropped).toEqual([
-    { round: 2, why: 'held back', rps: {} },
-    { round: 1, why: 'held back', rps: { workers: 1000, 'open-file-cache': 500 }, counted: true },
+    { round: 2, why, rps: {} },
+    { round: 1, why, rps: { workers: 1000, 'open-file-cache': 500 }, counted: true },
   ]);
   expect(roundsOf(result)).toEqual([3, 4, 5, 6]);
   expect(groups.map(({ sides }) => sides.length)).toEqual([2, 2, ...Array(8).fill(1)]);

@@ -110,7 +110,7 @@ describe('dependenceOf', () => {
   test('reports a drift, by a regression line over all rounds', () => {
     // By hand: Σ(time · log) 0.099, Σtime² 10.
     expect(dependenceOf([0.04, 0.029, 0.021, 0.01, 0], 0.02)).toEqual({
-      kind: 'drift',
+      code: 'drift',
       ratio: close(Math.exp(-4 * 0.0099)),
     });
   });
@@ -118,7 +118,7 @@ describe('dependenceOf', () => {
   test('reports an echo if rounds resemble the previous one', () => {
     // Squares 20, two steps of 2: 1 − 8 / 40.
     const blocks = [1, -1, -1, 1].flatMap((level) => Array.from({ length: 5 }, () => level));
-    expect(dependenceOf(blocks, 0.02)).toEqual({ kind: 'echo', correlation: close(0.8) });
+    expect(dependenceOf(blocks, 0.02)).toEqual({ code: 'echo', correlation: close(0.8) });
   });
 
   test.each([

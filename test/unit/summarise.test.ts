@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { summarise } from '../../lib/report/warnings/all.ts';
+import { summarise } from '../fixtures/summary.ts';
 import type { MeasuredVariant } from '../../lib/analysis/verdict.ts';
 import type { Phase } from '../../lib/result/result.ts';
 import { measured as variant } from '../fixtures/comparison.ts';

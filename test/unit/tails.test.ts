@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { summarise } from '../../lib/report/warnings/all.ts';
+import { summarise } from '../fixtures/summary.ts';
 import { tailLines } from '../../lib/report/comparison-sentences.ts';
 import type { Result } from '../../lib/result/result.ts';
 import { second, variant } from '../fixtures/comparison.ts';

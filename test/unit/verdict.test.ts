@@ -9,7 +9,7 @@ import {
   verdictOf,
 } from '../../lib/analysis/verdict.ts';
 import { present } from '../../lib/present.ts';
-import { summarise } from '../../lib/report/warnings/all.ts';
+import { summarise } from '../fixtures/summary.ts';
 import { limitLines } from '../../lib/report/sentences.ts';
 import type { Comparison, Phase, Verdict } from '../../lib/result/result.ts';
 import { a, compare, comparisonOf, rounds, second, variant } from '../fixtures/comparison.ts';

@@ -4,7 +4,7 @@ import { gainsWithin } from '../../lib/analysis/within-windows.ts';
 import { usualLooks } from '../../lib/analysis/looks.ts';
 import { uniform } from '../../lib/random.ts';
 import type { Phase } from '../../lib/result/result.ts';
-import { summarise } from '../../lib/report/warnings/all.ts';
+import { summarise } from '../fixtures/summary.ts';
 import { measured } from '../fixtures/comparison.ts';
 import { continuousEnd, phase } from '../fixtures/phase.ts';
 import { frequency, normal } from '../fixtures/random.ts';

@@ -168,6 +168,7 @@ async function inContext<T>(
       signal,
       observers,
       contributionsTo: additions.contributionsTo,
+      templates: additions.templates,
       priority: priorityOf(plan),
       machines: localMachines,
       tools: { k6: binaries.k6 as string, servers: binaries },

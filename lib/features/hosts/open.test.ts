@@ -3,7 +3,7 @@ import { expect, onTestFinished, test, vi } from 'vitest';
 import { additions } from '../../cli/main.ts';
 import { readArguments } from '../../cli/arguments.ts';
 import { readRunOptions, runFlags } from '../../cli/run-options.ts';
-import { readEnvironment, sharesCores } from '../../machine/cores.ts';
+import { coreFindings, sharesCores } from '../../machine/cores.ts';
 import { agentThat, factsAt } from '../../../test/fixtures/fake-agent.ts';
 import { coresOfTwo, openHost } from './server-host.ts';
 
@@ -21,7 +21,7 @@ test('servers on another host get all cores of that host', () => {
   });
   // The same number on two hosts means different cores.
   expect(sharesCores(divided)).toBe(false);
-  expect(readEnvironment(ofTwo, divided, {}).coreNotes).toEqual([]);
+  expect(coreFindings(ofTwo, divided)).toEqual([]);
 });
 
 test('servers on another host get as many cores as quotas allow', () => {

@@ -1,4 +1,5 @@
 import type { Feature } from '../../cli/feature.ts';
+import { storeTemplates } from './findings.ts';
 import { influxdbFlags, plannedDatabase } from './flags.ts';
 import { storedIn } from './stored.ts';
 
@@ -11,6 +12,7 @@ export const influxdb: Feature = {
     },
   },
   run: { flags: influxdbFlags, sink: plannedDatabase },
+  templates: storeTemplates,
   report: (result) => ({ stored: storedIn(result) }),
   keeps: {
     help: 'delete the InfluxDB and Grafana data too: the figures of all runs, your own dashboards and users',

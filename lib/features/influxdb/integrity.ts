@@ -4,13 +4,13 @@ import { dirname, join } from 'node:path';
 import { groupedBy, total } from '../../analysis/statistics.ts';
 import { messageOf } from '../../errors.ts';
 import { textOf } from '../../files.ts';
-import { whole } from '../../format.ts';
 import { InfluxError, linesPerRequest } from '../../influx/client.ts';
 import { failedWritesIn } from '../../influx/address.ts';
 import { quoteIdentifier, quoteString } from '../../influx/line-protocol.ts';
 import { k6Files } from '../../k6/load-plan.ts';
 import { present } from '../../present.ts';
 import type { Integrity, PointIntegrity } from '../../result/result.ts';
+import type { StoreFinding } from './findings.ts';
 import { recordedLines, recordedPoints, sampleName, type PointCounts } from './record.ts';
 import { fieldOfEach } from './schema.ts';
 import type { Store } from './store.ts';
@@ -30,8 +30,7 @@ export interface StoredRound {
 interface RunIntegrity {
   /** `points` is absent if the record of a round is missing. */
   integrity: Integrity;
-  /** Lines for the user. */
-  problems: string[];
+  problems: StoreFinding[];
 }
 
 /**
@@ -46,13 +45,13 @@ export async function checkRun(
   rounds: readonly StoredRound[],
   own: readonly string[],
 ): Promise<RunIntegrity> {
-  const unread: string[] = [];
+  const unread: StoreFinding[] = [];
   const records = new Map<string, PointCounts>();
   for (const recordFile of new Set(rounds.flatMap((round) => round.recordFile ?? [])))
     try {
       records.set(recordFile, await recordedPoints(recordFile));
     } catch (error) {
-      unread.push(`the record of k6 cannot be read: ${messageOf(error)}`);
+      unread.push({ code: 'record-unread', reason: messageOf(error) });
     }
   const unsentFiles = new Set(rounds.flatMap((round) => (round.unsent ? [round.recordFile] : [])));
   const unsent = sumOf(
@@ -68,7 +67,7 @@ export async function checkRun(
     ![...records].some(isJoined) && rounds.every(({ recordFile = '' }) => records.has(recordFile));
   return {
     integrity: { ...requests, ...(isWhole ? { points: { ...points, ...failed } } : {}) },
-    problems: [...new Set([...problems, ...unread])],
+    problems: [...problems, ...unread],
   };
 }
 
@@ -115,7 +114,7 @@ async function checkWritten(
     return {
       ...requestIntegrity(rounds, none, none),
       points: pointIntegrity(written, none, none, message),
-      problems: [message],
+      problems: [{ code: 'not-counted' as const, reason: message }],
     };
   }
 }
@@ -139,7 +138,7 @@ function requestIntegrity(rounds: readonly StoredRound[], had: PointCounts, now:
 }
 
 /**
- * Says in words if the database has too few or too many requests of a round.
+ * Finds whether the database has too few or too many requests of a round.
  * @param stored the round's requests in the database
  * @param reason why writing the missing ones failed
  */
@@ -147,17 +146,9 @@ function problemsOf(
   { variant, round, requests }: StoredRound,
   stored: number,
   reason: string | undefined,
-): string[] {
-  const label = `${variant}, round ${round}`;
-  if (stored > requests)
-    return [
-      `InfluxDB holds ${whole(stored)} requests of ${label}, more than the ${whole(requests)} that were made; the figures in result.json are right, those in InfluxDB are not`,
-    ];
+): StoreFinding[] {
   if (stored === requests) return [];
-  const why = reason === undefined ? '' : `: ${reason}`;
-  return [
-    `InfluxDB lacks ${whole(requests - stored)} of ${whole(requests)} requests of ${label}${why}`,
-  ];
+  return [{ code: 'other-requests', variant, round, stored, requests, ...present({ reason }) }];
 }
 
 function pointIntegrity(

@@ -4,7 +4,7 @@ import { counterNames } from '../../result/result.ts';
 import { serverFields } from '../../result/server-metrics.ts';
 import { expect, it } from 'vitest';
 import { onlyLook } from '../../analysis/looks.ts';
-import { summarise } from '../../report/warnings/all.ts';
+import { summarise } from '../../../test/fixtures/summary.ts';
 import type { MeasuredVariant } from '../../analysis/verdict.ts';
 import type { Comparison, Metric, Phase, Result } from '../../result/result.ts';
 import { curvesOf, foundIn } from '../../report/found.ts';

@@ -1,8 +1,10 @@
 // The database as the sink of a run.
 import { UserError } from '../../errors.ts';
 import { quoteString } from '../../influx/line-protocol.ts';
+import { withFindings } from '../../report/finding-words.ts';
 import type { Result } from '../../result/result.ts';
 import type { KeptRound, Plan, RunBase, ServerSamples, Sink } from '../../runner/plan.ts';
+import type { StoreFinding } from './findings.ts';
 import { checkRun, type StoredRound } from './integrity.ts';
 import { benchRound } from './round-points.ts';
 import { benchSentence } from './schema.ts';
@@ -34,8 +36,6 @@ export class DatabaseSink implements Sink {
   readonly #store: Store;
   /** The newest lines of bakeoff's own points in a run, by identityOf. */
   readonly #written = new Map<string, string>();
-  /** Why points were not written at once. These notes of the run are void when all points are stored at its end. */
-  readonly #problems = new Set<string>();
   #run = '';
 
   constructor(store: Store) {
@@ -53,7 +53,7 @@ export class DatabaseSink implements Sink {
     return (await this.#store.revive()) ? this.#store.k6Output() : null;
   }
 
-  async afterLoad(plan: Plan, samples: ServerSamples): Promise<string | null> {
+  async afterLoad(plan: Plan, samples: ServerSamples): Promise<StoreFinding | null> {
     const points = samplePoints(plan, samples);
     return points.length === 0 ? null : this.#write(plan.run, points);
   }
@@ -63,15 +63,19 @@ export class DatabaseSink implements Sink {
     result: Result,
     kept: readonly KeptRound[],
     ended: boolean,
-  ): Promise<string | null> {
+  ): Promise<StoreFinding | null> {
     return this.#write(run.plan.run, resultPoints(run, result, kept, ended));
   }
 
-  forget({ run }: Plan, round: number): Promise<string | null> {
+  forget({ run }: Plan, round: number): Promise<StoreFinding | null> {
     return this.#delete(benchRound.measurement, run, round);
   }
 
-  async found(run: RunBase, result: Result, kept: readonly KeptRound[]): Promise<string | null> {
+  async found(
+    run: RunBase,
+    result: Result,
+    kept: readonly KeptRound[],
+  ): Promise<StoreFinding | null> {
     // A verdict that was taken back has other tags.
     const problem = await this.#delete(benchSentence.measurement, result.run);
     const found = foundPoints(result, run.contributionsTo(result));
@@ -85,44 +89,42 @@ export class DatabaseSink implements Sink {
     const own = [...this.#written.values()];
     const { integrity, problems } = await checkRun(this.#store, name, storedRounds(kept), own);
     const isWhole = integrity.lost === 0 && integrity.points?.lost === 0;
-    const notes = result.warnings.filter((text) => !(isWhole && this.#problems.has(text)));
-    const warnings = new Set([...notes, ...problems]);
+    // What was not written at once no longer matters.
+    const valid = result.findings.filter(({ code }) => !(isWhole && code === 'not-stored'));
+    const findings = [...valid, ...problems];
     // The counts are in the run's own point, so its points are written again.
-    const counted = { ...result, integrity, warnings: [...warnings] };
-    // A note that is void must not stay in the database.
+    const counted = withFindings({ ...result, integrity }, findings, run.templates);
+    // A sentence that is void must not stay in the database.
     const problem =
-      notes.length === result.warnings.length
+      valid.length === result.findings.length
         ? await this.#write(name, resultPoints(run, counted, kept, true))
         : await this.found(run, counted, kept);
-    if (problem !== null) warnings.add(problem);
-    return { ...counted, warnings: [...warnings] };
+    return problem === null
+      ? counted
+      : withFindings(counted, [...findings, problem], run.templates);
   }
 
   close(): Promise<void> {
     return this.#store.close();
   }
 
-  #delete(measurement: string, run: string, round?: number): Promise<string | null> {
+  #delete(measurement: string, run: string, round?: number): Promise<StoreFinding | null> {
     const [tag, which] =
       round === undefined ? ['', ''] : [`,round=${round},`, ` AND "round" = '${round}'`];
     for (const [identity, point] of this.#written)
       if (point.startsWith(`${measurement},`) && point.includes(tag))
         this.#written.delete(identity);
     const where = `"run" = ${quoteString(run)}${which}`;
-    return errorLine(this.#store.query(`DELETE FROM "${measurement}" WHERE ${where}`));
+    const query = `DELETE FROM "${measurement}" WHERE ${where}`;
+    return errorOf('not-deleted', this.#store.query(query));
   }
 
-  async #write(run: string, points: readonly string[]): Promise<string | null> {
+  async #write(run: string, points: readonly string[]): Promise<StoreFinding | null> {
     // A calibration makes many runs with one sink.
-    if (this.#run !== run) {
-      this.#written.clear();
-      this.#problems.clear();
-    }
+    if (this.#run !== run) this.#written.clear();
     this.#run = run;
     for (const point of points) if (point !== '') this.#written.set(identityOf(point), point);
-    const problem = await errorLine(this.#store.writeOrKeep(points));
-    if (problem !== null) this.#problems.add(problem);
-    return problem;
+    return errorOf('not-stored', this.#store.writeOrKeep(points));
   }
 }
 
@@ -140,13 +142,16 @@ function storedRounds(kept: readonly KeptRound[]): StoredRound[] {
   );
 }
 
-/** Returns the database's error as a line: it must not cost the round. */
-async function errorLine(work: Promise<unknown>): Promise<string | null> {
+/** Returns the database's error as a finding: it must not cost the round. */
+async function errorOf(
+  code: 'not-stored' | 'not-deleted',
+  work: Promise<unknown>,
+): Promise<StoreFinding | null> {
   try {
     await work;
     return null;
   } catch (error) {
-    if (error instanceof UserError) return error.message;
+    if (error instanceof UserError) return { code, reason: error.message };
     throw error;
   }
 }

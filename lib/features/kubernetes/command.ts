@@ -39,6 +39,7 @@ import { underSignals } from '../../signals.ts';
 import { openCluster, requireIdleCluster } from './cluster.ts';
 import { findKubectl, type Kubectl } from './kubectl.ts';
 import type { ClusterOptions } from './load.ts';
+import { sentencesOf } from '../../report/finding-words.ts';
 import { readEnvironment } from '../../machine/cores.ts';
 import { readProcessors } from '../../machine/processors.ts';
 import { headingLines } from '../../report/heading.ts';
@@ -260,9 +261,6 @@ const defaultRounds = 6;
 /** Added to each load in estimates: the operator polls every 5 and 15 s, and the generators wait 3 s for each other. */
 const overheadSeconds = 25;
 
-const cpuNote =
-  'how much CPU time the servers use is not known: to read it from a pod, kubectl needs the right to create pods/exec, and the node cgroup v2';
-
 const spaceBytes = 10e6;
 
 async function applied(
@@ -371,7 +369,9 @@ async function measured(
   try {
     const names = serversOf(variants.map(({ variant }) => variant.server));
     const servers = byName(names, (name) => imageVersions[name]);
-    const coreNotes = cluster.cpuIsKnown ? [] : [cpuNote];
+    const { contributionsTo, templates } = options;
+    const coreFindings = cluster.cpuIsKnown ? [] : [{ code: 'cpu-unread' }];
+    const coreNotes = sentencesOf(coreFindings, 0, templates);
     // Facts of this machine and of the cluster.
     const environment: Environment = {
       ...readEnvironment(readProcessors(), cores, { image, ...sink?.versions, ...servers }),
@@ -379,8 +379,15 @@ async function measured(
       cluster: cluster.facts,
     };
     say(options, [...headingLines(headingOf(plan, environment)), ...coreNotes]);
-    const { contributionsTo } = options;
-    const context = { plan, folder: folder.path, sink, signal, contributionsTo };
+    const context = {
+      plan,
+      folder: folder.path,
+      sink,
+      signal,
+      contributionsTo,
+      templates,
+      coreFindings,
+    };
     outcome = await runRounds(
       context,
       cluster.runGroup,

@@ -8,4 +8,8 @@ export const kubernetes: Feature = {
       run: async (args, additions) => (await import('./command.ts')).k8sCommand(args, additions),
     },
   },
+  templates: {
+    'cpu-unread': () =>
+      'how much CPU time the servers use is not known: to read it from a pod, kubectl needs the right to create pods/exec, and the node cgroup v2',
+  },
 };

@@ -219,7 +219,7 @@ async function outcomeOf(
     },
     phases,
     requests,
-    notes: [],
+    findings: [],
     // The generators send their samples themselves.
     recordFile: undefined,
     unsent: false,

@@ -2,7 +2,7 @@ import type { Feature } from '../../cli/feature.ts';
 import { networkOf } from '../../scenario/variants.ts';
 import { linkFigures } from './charts.ts';
 import { enclosureWith } from './enclosure.ts';
-import { link } from './observer.ts';
+import { link, linkTemplates } from './observer.ts';
 import { linkPart, loadTables } from './report.ts';
 
 /** Emulated networks: variants with their own delay, loss, bandwidth and kernel settings (docs/scenarios.md). */
@@ -16,6 +16,7 @@ export const network: Feature = {
     },
     observers: [link],
   },
+  templates: linkTemplates,
   report: (result) => ({
     tables: linkPart(result),
     loadTables: loadTables(result),

@@ -1,7 +1,8 @@
 import { expect, test, vi } from 'vitest';
 import type { LinkCounts, LinkReport } from './network.ts';
 import { machineClock } from '../../machine/usage.ts';
-import { link as observer, networkUseBetween, sampleLink } from './observer.ts';
+import { link as observer, linkTemplates, networkUseBetween, sampleLink } from './observer.ts';
+import { sentencesOf } from '../../report/finding-words.ts';
 import type { LinkTraffic } from '../../result/network-use.ts';
 import { traffic as linkTraffic } from '../../../test/fixtures/link.ts';
 
@@ -111,13 +112,13 @@ async function seenAfter(warmupSeconds: number) {
 
 test('packets that are still on their way are reported, unless they are after the window', async () => {
   const whole = await seenAfter(0);
-  expect(whole.notes).toEqual([
+  expect(sentencesOf(whole.findings, 2, linkTemplates)).toEqual([
     'a: packets were still on their way 10 s after the load of round 3, and are not counted',
   ]);
   expect(whole.samples).toBeUndefined();
   const window = { fromMs: 0, toMs: 1, idleBefore: true };
   expect(whole.within(window)).toMatchObject({ toServer: { packets: 20_000 } });
   const afterWarmup = await seenAfter(1);
-  expect(afterWarmup.notes).toEqual([]);
+  expect(afterWarmup.findings).toEqual([]);
   expect(afterWarmup.samples?.length).toBeGreaterThanOrEqual(2);
 });

@@ -5,6 +5,7 @@ import { machineClock } from '../../machine/usage.ts';
 import { isNetwork } from './enclosure.ts';
 import type { LinkCounts, LinkReport, Network } from './network.ts';
 import { byName } from '../../present.ts';
+import type { Templates } from '../../report/finding-words.ts';
 import type { LinkTraffic, NetworkUse, PacketKind } from '../../result/network-use.ts';
 import type { EnclosedLoad } from '../../runner/enclosure.ts';
 import { asRoundFailure, RoundFailure } from '../../runner/failures.ts';
@@ -34,6 +35,18 @@ export const link: Observer = {
   },
 };
 
+/** Packets were still on their way after a load without a warm-up. */
+interface LinkFinding {
+  code: 'packets-left';
+  variant: string;
+  round: number;
+}
+
+export const linkTemplates: Templates<LinkFinding> = {
+  'packets-left': ({ variant, round }) =>
+    `${variant}: packets were still on their way 10 s after the load of round ${round}, and are not counted`,
+};
+
 /**
  * After a warm-up, packets are counted between the window's ends, and later ones do not matter. Without a warm-up all packets are
  * counted, by the report alone.
@@ -46,9 +59,9 @@ function seenBy(
   { warmupSeconds }: Load,
 ): EnclosedLoad {
   const within = (window: UsageWindow) => networkUseBetween(samples, report, window);
-  if (warmupSeconds > 0) return { samples, within, notes: [] };
-  const notAtRest = `${variant}: packets were still on their way 10 s after the load of round ${round}, and are not counted`;
-  return { within, notes: report.quiet ? [] : [notAtRest] };
+  if (warmupSeconds > 0) return { samples, within, findings: [] };
+  const onTheirWay: LinkFinding = { code: 'packets-left', variant, round };
+  return { within, findings: report.quiet ? [] : [onTheirWay] };
 }
 
 /** @throws RoundFailure without a report, or if the network's own devices dropped packets */

@@ -80,11 +80,12 @@ export async function lookAfterRounds(run: EndedRun): Promise<Result | undefined
     return changed.length === 0 ? side : { ...side, changed };
   });
   const isChecked = alone.sides.length + alone.missing.length > 0;
-  return heldAgainst({
+  const looked = {
     ...result,
     ...(isChecked ? { alone } : {}),
     ...(asksWhy ? { why: { missing: why.missing, sides: changedSides } } : {}),
-  });
+  };
+  return heldAgainst(looked, context.templates);
 }
 
 const elapsedSeconds = ({ startedAt }: Result): number =>

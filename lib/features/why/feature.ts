@@ -1,5 +1,5 @@
 import type { Feature } from '../../cli/feature.ts';
-import { heldLines } from './held.ts';
+import { aloneTemplates, heldLines } from './held.ts';
 import { expectedLook } from './length.ts';
 import { whyLines, whyPart } from './report.ts';
 
@@ -26,6 +26,7 @@ export const why: Feature = {
       examine: async (run) => (await import('./after-rounds.ts')).lookAfterRounds(run),
     },
   },
+  templates: aloneTemplates,
   report: (result) => ({
     sentences: [...heldLines(result), ...whyLines(result)],
     parts: whyPart(result),

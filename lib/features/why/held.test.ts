@@ -1,9 +1,11 @@
 // Verdicts held against each side alone.
 import { expect, it } from 'vitest';
-import type { Noise, Phase } from '../../result/result.ts';
+import type { Noise, Phase, Result } from '../../result/result.ts';
 import { answers, phase } from '../../../test/fixtures/phase.ts';
 import { changed, openFileCache, result, rounds, workers } from '../../../test/fixtures/result.ts';
-import { heldAgainst, heldLines, isDenied } from './held.ts';
+import { aloneTemplates, heldAgainst as held, heldLines, isDenied } from './held.ts';
+
+const heldAgainst = (of: Result) => held(of, aloneTemplates);
 
 const quiet: Noise = {
   serverStealShare: 0,

@@ -3,6 +3,7 @@ import { checkOf, rateCheckOf, type Check } from '../../analysis/alone.ts';
 import { measuredComparisons } from '../../analysis/comparisons.ts';
 import { duration, enumeration, percent, scaledTime, whole } from '../../format.ts';
 import { byName } from '../../present.ts';
+import { withFindings, type AnyTemplates, type Templates } from '../../report/finding-words.ts';
 import { effectText } from '../../report/verdict-words.ts';
 import type { BesideRatio, Comparison, Metric, Result } from '../../result/result.ts';
 import { latencyMetrics } from '../../scenario/latency-metrics.ts';
@@ -11,21 +12,26 @@ import { latencyMetrics } from '../../scenario/latency-metrics.ts';
  * Returns the result without the verdicts that do not hold if each side is loaded alone.
  * @param result with `alone`, or as it was
  */
-export function heldAgainst(result: Result): Result {
+export function heldAgainst(result: Result, templates: AnyTemplates): Result {
   if (result.alone === undefined) return result;
-  const slower = result.variants.flatMap(({ name }) => rateText(name, result) ?? []);
-  return {
-    ...result,
-    comparisons: result.comparisons.map((some) => held(some, result)),
-    warnings: [
-      ...result.warnings,
-      ...slower.map(
-        (text) =>
-          `${text}: rely on the figure alone, as a rate limit recovers in the turns of others`,
-      ),
-    ],
-  };
+  const others = result.variants.flatMap(({ name }) => otherRateOf(name, result) ?? []);
+  const comparisons = result.comparisons.map((some) => held(some, result));
+  return withFindings({ ...result, comparisons }, [...result.findings, ...others], templates);
 }
+
+/** A side at a rate answered another number of requests in so long a load alone: in the first and, if there was one, in a second. */
+interface OtherRate {
+  code: 'other-rate-alone';
+  variant: string;
+  loadSeconds: number;
+  aloneRps: number[];
+  inRoundsRps: number;
+}
+
+export const aloneTemplates: Templates<OtherRate> = {
+  'other-rate-alone': (finding) =>
+    `${otherRateText(finding)}: rely on the figure alone, as a rate limit recovers in the turns of others`,
+};
 
 /**
  * Whether a load alone contradicts a verdict of the rounds. Then each side is loaded alone once more, because the machine may have been
@@ -47,14 +53,18 @@ export function isDenied(result: Result): boolean {
   });
 }
 
-/** Says as a clause that a side at a rate answers another number of requests alone; undefined if it does not, or was not checked. */
-function rateText(name: string, result: Result): string | undefined {
-  const check = rateCheckOf(name, result);
+/** undefined if it answers as many alone, or was not checked. */
+function otherRateOf(variant: string, result: Result): OtherRate | undefined {
+  const check = rateCheckOf(variant, result);
   if (check?.differs !== true) return undefined;
-  const { alone, aloneAtFirst, inRounds } = check;
-  const both = [...(aloneAtFirst === undefined ? [] : [aloneAtFirst]), alone];
-  return `alone for ${secondsText(result)} ${name} answered ${enumeration(both.map(whole))} requests/s, in the rounds ${whole(inRounds)}`;
+  const { alone, aloneAtFirst, inRounds: inRoundsRps } = check;
+  const aloneRps = [...(aloneAtFirst === undefined ? [] : [aloneAtFirst]), alone];
+  const loadSeconds = secondsAlone(result);
+  return { code: 'other-rate-alone', variant, loadSeconds, aloneRps, inRoundsRps };
 }
+
+const otherRateText = ({ variant, loadSeconds, aloneRps, inRoundsRps }: OtherRate): string =>
+  `alone for ${duration(loadSeconds)} ${variant} answered ${enumeration(aloneRps.map(whole))} requests/s, in the rounds ${whole(inRoundsRps)}`;
 
 function held(comparison: Comparison, result: Result): Comparison {
   const { verdict, cpu, latency } = comparison;
@@ -78,15 +88,15 @@ const fails = (comparison: Comparison, metric: Metric, result: Result): boolean 
 /** Says why a verdict does not hold, as a clause; undefined if it does, or was not checked. */
 function whyNot(comparison: Comparison, result: Result): string | undefined {
   const { metric, variant, baseline } = comparison;
-  const atRate = [baseline, variant].flatMap((name) => rateText(name, result) ?? []);
-  if (atRate.length > 0) return enumeration(atRate);
+  const atRate = [baseline, variant].flatMap((name) => otherRateOf(name, result) ?? []);
+  if (atRate.length > 0) return enumeration(atRate.map(otherRateText));
   const check = checkOf(comparison, metric, result);
   if (check?.differs !== true) return undefined;
   const text = (ratio: number) => effectText({ metric, ratio });
   const { alone, aloneAtFirst, inRounds } = check;
   const gives =
     aloneAtFirst === undefined ? text(alone) : `${text(aloneAtFirst)} and again ${text(alone)}`;
-  return `each side alone for ${secondsText(result)} gives ${gives}, the rounds gave ${text(inRounds)}${pauseText(check)}`;
+  return `each side alone for ${duration(secondsAlone(result))} gives ${gives}, the rounds gave ${text(inRounds)}${pauseText(check)}`;
 }
 
 function pauseText({ pause }: Check): string {
@@ -95,9 +105,9 @@ function pauseText({ pause }: Check): string {
 }
 
 /** The length of the loads alone. */
-function secondsText({ alone }: Result): string {
+function secondsAlone({ alone }: Result): number {
   const seconds = (alone?.sides ?? []).map(({ phase }) => phase.seconds);
-  return duration(Math.max(0, ...seconds));
+  return Math.max(0, ...seconds);
 }
 
 /**
@@ -127,12 +137,12 @@ export function heldLines(result: Result): string[] {
     const texts = enumeration(stand.map(({ text }) => text));
     const most = percent(Math.max(...stand.map(({ tolerated }) => tolerated)));
     lines.push(
-      `Each side alone for ${secondsText(result)}: ${texts}, as in the rounds (within ${most}).`,
+      `Each side alone for ${duration(secondsAlone(result))}: ${texts}, as in the rounds (within ${most}).`,
     );
   }
   if (scattered.length > 0)
     lines.push(
-      `Each side alone for ${secondsText(result)} says little of ${enumeration(scattered.map(({ variant }) => variant))}: single loads may differ by ${percent(Math.max(...scattered.map(({ tolerated }) => tolerated)))} here.`,
+      `Each side alone for ${duration(secondsAlone(result))} says little of ${enumeration(scattered.map(({ variant }) => variant))}: single loads may differ by ${percent(Math.max(...scattered.map(({ tolerated }) => tolerated)))} here.`,
     );
   const kept = (result.search?.found ?? []).flatMap(({ variant }) => {
     const check = rateCheckOf(variant, result);
@@ -140,7 +150,7 @@ export function heldLines(result: Result): string[] {
   });
   if (kept.length > 0)
     lines.push(
-      `Each side alone for ${secondsText(result)} at the rate found: ${enumeration(kept)} requests/s.`,
+      `Each side alone for ${duration(secondsAlone(result))} at the rate found: ${enumeration(kept)} requests/s.`,
     );
   for (const reason of new Set(result.alone?.missing))
     lines.push(`The verdict was not checked with each side alone: ${reason}.`);

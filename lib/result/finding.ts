@@ -1,0 +1,154 @@
+// What a run finds beside its verdicts: `findings` in result.json. lib/report/finding-words.ts has a sentence for each code.
+import * as v from 'valibot';
+import { text, type Form } from '../form.ts';
+import type { ErrorCause } from './load-result.ts';
+
+/** A finding of the core, of a feature (its folder has the type), or of another bakeoff. Programs act on its code. */
+export interface AnyFinding {
+  code: string;
+}
+
+export const findingForm: Form<AnyFinding> = v.looseObject({ code: text }, 'has to be an object');
+
+/** The variant that it is about. If several have the same, each has a finding. */
+interface Of {
+  variant: string;
+}
+
+interface OfPair extends Of {
+  baseline: string;
+}
+
+interface OfSeveral {
+  variants: string[];
+}
+
+/** Numbers of rounds, and how many there are. */
+export interface InRounds {
+  rounds: number[];
+  allRounds: number;
+}
+
+/** The most of a side's cores in a round, of so many. */
+export interface CoreUse extends InRounds {
+  share: number;
+  cores: number;
+}
+
+interface RatioOf extends Of {
+  ratio: number;
+  interval: [low: number, high: number];
+}
+
+/** `name` was stopped, or waited for cores that others used, and `other` less or not at all. */
+export interface Disturbance {
+  kind: 'stopped' | 'starved';
+  name: string;
+  other: string;
+  /** The shares of their time. */
+  share: number;
+  otherShare: number;
+  /**
+   * Why waits cost this side more. depth: the other side has several times as many requests under way. cost: the other side's requests cost
+   * less CPU time. jobs: this side has jobs of its own, whose CPU time then falls on fewer requests.
+   */
+  unlike: 'depth' | 'cost' | 'jobs' | null;
+}
+
+/** `answers`: the most frequent of the wrong statuses, in the order of their numbers. */
+export interface Failures {
+  errors: number;
+  errorCauses: Record<ErrorCause, number>;
+  errorExample?: string;
+  answers: { status: string; count: number }[];
+  otherAnswers: number;
+}
+
+/** Why most requests failed. `lines` of the config limit them; `rps`: 80 % of what succeeded. */
+export type FailureCause =
+  | { kind: 'limit'; lines: string[]; isOfRequests: boolean; rps?: number }
+  | { kind: 'apacheThreads' };
+
+/** Why requests left late, or not at all: which side was at its limit, or what else. */
+export type RateCause =
+  | { kind: 'queueGrows'; growthPerSecond: number }
+  | { kind: 'fewConnections' | 'unknown' | 'server' | 'generator' | 'both' | 'neither' };
+
+/** Without a backlog they may be another server's. */
+export interface Overflows extends Of {
+  count: number;
+  backlog?: number;
+}
+
+/** Figures are of all rounds, shares 0 to 1. */
+interface Findings {
+  'quick-run': object;
+  'few-rounds': { rounds: number; neededRounds: number };
+  'time-over': { rounds: number; mostRounds: number };
+  /** `why` as a clause; `cause`: if that is a finding. `farthest`: whose requests/s differ most from those of the rounds that count. */
+  dropped: {
+    round: number;
+    repeatedAs?: number;
+    why: string;
+    cause?: Finding;
+    farthest?: Of & { rps: number; othersRps: number };
+  };
+  /** It alone decides, or prevents a verdict. */
+  outlier: OfPair & { round: number; hasVerdict: boolean };
+  drift: OfPair & { ratio: number };
+  echo: OfPair & { correlation: number };
+  'one-sided': OfPair & Disturbance & { hasVerdict: boolean };
+  pauses: OfSeveral & { usualMs: number; loadSeconds: number; neededSeconds: number };
+  steal: CoreUse & { of: 'server' | 'generator' };
+  /** The variants had CPU time left, so they may have waited. `isAtRate`: all loads set requests/s. */
+  'others-beside-generator': CoreUse & OfSeveral & { isAtRate: boolean };
+  'busy-backend': CoreUse;
+  /** unknown: a backend's use is in it. `host`: of the servers, if not this machine. */
+  'others-beside-server': CoreUse & { backend: 'none' | 'apart' | 'unknown'; host?: string };
+  /** The longest, and the greatest factor of requests/s; absent if it is small. */
+  'long-warm-up': OfSeveral & { warmupSeconds: number; gain?: number };
+  /** cpu: requests per CPU time. */
+  'still-faster': RatioOf & { against?: string; metric: 'rps' | 'cpu' };
+  'generator-limit': Of & { share: number };
+  /** `by`: another side, or '' for another program. */
+  'also-loaded': Of & InRounds & { by: string };
+  'other-cpus': Of & { cpus: number[] };
+  failed: Of & Failures & { requests: number; cause?: FailureCause };
+  hung: Of & { requests: number; isOverflowed: boolean };
+  unsent: Of & { unsent: number; due: number; cause: RateCause };
+  stalled: Of & InRounds & { longestMs: number };
+  'generator-stalled': Of & { share: number };
+  /** p99 of both. */
+  'late-sends': Of & { lateMs: number; latencyMs: number; cause: RateCause };
+  'late-reads': Of & { lateMs: number; latencyMs: number };
+  'few-streams': Of & { streams: number; allowedStreams: number };
+  'not-resumed': Of & { cause: 'http' | 'kept' | 'noTickets' };
+  overflows: { queues: Overflows[] };
+  'one-turn': OfSeveral;
+  'late-link': OfSeveral;
+  'tls-differs': {
+    part: 'version' | 'cipher' | 'keyExchange';
+    values: (OfSeveral & { value: string })[];
+  };
+  'no-baseline': OfPair;
+  /** The cores of which each side has a thread. */
+  'shared-cores': { cpus: (readonly number[])[]; isOnly: boolean };
+  /** In cores: the time that a quota allows, those that are here, those of the run. */
+  'cpu-quota': { quotaCores: number; allowedCores: number; usedCores: number };
+  'same-port': Of & { other: string; port: number };
+  'no-warm-up': OfSeveral;
+  /** It is not known whether others kept these waiting. */
+  'no-ss': OfSeveral;
+  /** Requests/s in turns as a multiple of those of continuous load. So many rounds were dropped; absent: there was no time for others. */
+  'not-in-turns': RatioOf & { droppedRounds?: number };
+  'quota-in-turns': Of & { heldMs: number; quotas: string };
+  /** Of a core. */
+  'out-of-turn': Of & { share: number };
+  'side-as-backend': Of & { backend: string; port: number };
+  /** Lines of the server's log: on trouble, and the last one after failures. */
+  'log-alarm': Of & { line: string };
+  'log-of-failures': Of & { line: string };
+  'other-bodies': Of;
+}
+
+export type Finding = { [Code in keyof Findings]: { code: Code } & Findings[Code] }[keyof Findings];
