@@ -3,6 +3,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import {
   chmodSync,
+  chownSync,
   mkdirSync,
   readdirSync,
   readFileSync,
@@ -27,7 +28,7 @@ import { addressesOf, connect } from './ssh.ts';
 
 const keeping = (cache: string, ...file: Parameters<typeof keepScript>) =>
   spawn('sh', ['-c', keepScript(...file)], {
-    env: { PATH: process.env['PATH'], XDG_CACHE_HOME: cache },
+    env: { PATH: process.env.PATH, XDG_CACHE_HOME: cache },
     stdio: ['pipe', 'ignore', 'ignore'],
     detached: true,
   });
@@ -64,6 +65,25 @@ test('a file is cached once; month-old files are removed', async () => {
   expect(await kept('', 'agent-also', 'k6', 4)).toBe(94);
   chmodSync(cache, 0o1777);
   expect(await kept('', 'agent-also', 'k6', 4)).toBe(0);
+});
+
+test.runIf(process.getuid?.() === 0).each([
+  ['', 0],
+  ['alice', 94],
+])("a cache in a folder of the user's group, whose members are '%s'", async (members, code) => {
+  const [cache, programs] = [newFolder(), newFolder()];
+  chownSync(cache, 0, 1);
+  chmodSync(cache, 0o775);
+  const answers = {
+    id: 'case $1 in -u) echo 0;; *) echo daemon;; esac',
+    getent: `echo daemon:x:1:${members}`,
+  };
+  for (const [name, script] of Object.entries(answers))
+    writeFileSync(join(programs, name), `#!/bin/sh\n${script}\n`, { mode: 0o755 });
+  vi.stubEnv('PATH', `${programs}:${process.env.PATH}`);
+  const child = keeping(cache, 'agent-new', 'k6', 4);
+  child.stdin.on('error', () => undefined).end('text');
+  expect(((await once(child, 'close')) as unknown[])[0]).toBe(code);
 });
 
 test.each(['SIGHUP', 'SIGTERM'])(
