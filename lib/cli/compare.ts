@@ -65,7 +65,7 @@ export async function compareCommand(
 ): Promise<number> {
   const { runParts } = additions;
   const compareFlags = { ...askedFlags(runParts), ...ownFlags, ...runFlags(runParts) };
-  const parsed = readArguments(args, compareFlags);
+  const parsed = readArguments(args, compareFlags, true);
   const { positionals, flags } = parsed;
   const options = readRunOptions(parsed, additions);
   if (options.help || args.length === 0) {

@@ -9,6 +9,7 @@ import { shownCommand } from '../secrets.ts';
 import { commandWords } from '../scenario/load/shell-words.ts';
 import { defaultPort, urlParts, type UrlParts } from '../scenario/pages.ts';
 import { readOwnConfig, type OwnConfig } from '../servers/index.ts';
+import { asOneSide } from './arguments.ts';
 import { find, isExecutableFile, thisMachine } from '../setup/machine.ts';
 import { fromCallersFolder, typed } from '../setup/paths.ts';
 
@@ -39,7 +40,7 @@ export async function readSides(words: readonly string[], within?: string): Prom
   if (words.length > mostSides)
     throw usageError(`compare takes at most ${mostSides} sides, and these are ${words.length}`);
   const sides: Awaited<ReturnType<typeof readSide>>[] = [];
-  for (const word of words) sides.push(await readSide(word, within));
+  for (const word of words) sides.push(await readSide(word, within, sides.at(-1)?.source));
   const names = namesOf(sides);
   const twice = repeated(names);
   if (twice !== undefined)
@@ -52,23 +53,28 @@ export async function readSides(words: readonly string[], within?: string): Prom
   });
 }
 
-async function readSide(text: string, within: string | undefined) {
+async function readSide(text: string, within: string | undefined, before: Source | undefined) {
   const [, name, word = text] =
     (existsSync(fromCallersFolder(text)) ? undefined : named.exec(text)) ?? [];
-  const outcome = name === undefined ? {} : check(givenName, name);
-  if ('problem' in outcome) throw usageError(`the name of a side: ${outcome.problem}`);
+  if (name !== undefined) refuseWrongName(name);
   if (word.trim() === '')
     throw usageError(
       `${name === undefined ? 'a side' : `the side ${name}`} is empty: give a config, a command in quotes or an address`,
     );
-  return { name, word, source: await readSource(word, within) };
+  return { name, word, source: await readSource(word, within, before) };
+}
+
+function refuseWrongName(name: string): void {
+  const outcome = check(givenName, name);
+  if ('problem' in outcome) throw usageError(`the name of a side: ${outcome.problem}`);
 }
 
 /**
  * Reads a config, a command or an address. Throws UserError as readSides does.
  * @param within the config that --in names
+ * @param before the side before it; a word that is none may be an argument of its command
  */
-export async function readSource(word: string, within?: string): Promise<Source> {
+export async function readSource(word: string, within?: string, before?: Source): Promise<Source> {
   if (/^[a-z][a-z0-9+.-]*:\/\//i.test(word)) return readAddress(word);
   const file = fromCallersFolder(word);
   if (existsSync(file))
@@ -80,7 +86,7 @@ export async function readSource(word: string, within?: string): Promise<Source>
         };
   if (/^[\w.-]*:\d+(\/|$)/.test(word))
     throw usageError(
-      `there is no file ${file}: of an address write http://${word.startsWith(':') ? '127.0.0.1' : ''}${word}${word.includes('/') ? '' : '/'}`,
+      `there is no file ${file}: for an address write http://${word.startsWith(':') ? '127.0.0.1' : ''}${word}${word.includes('/') ? '' : '/'}`,
     );
   const program = word.trim();
   if (
@@ -88,6 +94,11 @@ export async function readSource(word: string, within?: string): Promise<Source>
     (!word.includes('/') && (await find(program, thisMachine())) !== undefined)
   )
     return readCommand(word);
+  if (before?.kind === 'command' && before.command === before.program)
+    throw usageError(`there is no file ${file}: ${asOneSide(`${before.command} ${word}`)}`);
+  // A name of a side has no other letters; `named` did not match.
+  const [, name] = /^([^/=]+)=/.exec(word) ?? [];
+  if (name !== undefined) refuseWrongName(name);
   const names = await readdir(path.dirname(file)).catch((): string[] => []);
   const near = nearest(path.basename(file), names);
   throw usageError(

@@ -43,8 +43,17 @@ test.each([
     'compare a.conf b.conf --connections 50',
     /^there is no flag "--connections": give it in the load, such as --load "wrk -c 50"$/,
   ],
+  ['compare a.conf b.conf --vus 10', /--load "wrk -c 50"$/],
+  ['compare a.conf b.conf --foo', /^there is no flag "--foo": --help lists them$/],
+  [
+    'compare haproxy -f haproxy.cfg a.conf',
+    /^there is no flag "-f": a command and its arguments are one side, in quotes: 'haproxy -f …'$/,
+  ],
+  ['compare caddy run --config x', /are one side, in quotes: 'caddy run --config …'$/],
+  ['compare nginx -c a.conf b.conf', /are one side, in quotes: 'nginx -c …'$/],
   ['compare a.conf b.conf --name ../x', /^--name "\.\.\/x" may have a-z, 0-9 and - only/],
   ['compare 1=a.conf b.conf', /^the name of a side: "1" has to have a letter/],
+  ['compare Old_1=a.conf b.conf', /^the name of a side: "Old_1" may have a-z, 0-9 and - only, /],
 ])('%s is refused', (line, message) => refused(line.split(' '), message));
 
 test.each([

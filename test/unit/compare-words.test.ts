@@ -24,8 +24,12 @@ beforeEach(() => void vi.stubEnv('INIT_CWD', folder));
 test.each([
   ['a.conf', /^compare wants two sides or more, and a\.conf is one: /],
   [Array(17).fill('a.conf').join(', '), /at most 16 sides/],
-  ['a.conf, :8080', / http:\/\/127\.0\.0\.1:8080\/$/],
+  ['a.conf, :8080', /: for an address write http:\/\/127\.0\.0\.1:8080\/$/],
   ['a.conf, server.mjs', /^there is no file .*\/server\.mjs, and no program server\.mjs$/],
+  [
+    'node, server.js',
+    /^there is no file .*\/server\.js: a command and its arguments are one side, in quotes: 'node server\.js'$/,
+  ],
   ['a.conf, app.mjs', /app\.mjs is a program: give its command, 'node .*app\.mjs', /, 1],
   ['a.conf, ', /^a side is empty: give /],
   ['a.conf, x=', /^the side x is empty: give/],

@@ -400,6 +400,7 @@ test('invalid arguments of knobs are refused', async () => {
   for (const [args, message] of [
     [['--quick'], /^knobs wants a config: /],
     [[config, '--knobs', 'open-file-cach'], /did you mean open-file-cache\?$/],
+    [[config, '--knobs', 'foo'], /^there is no knob of nginx "foo": --list prints them$/],
     [[config, '--fail-if', 'slower'], /^there is no flag "--fail-if"/],
   ] as const) {
     const refused = { message: expect.stringMatching(message), exitCode: 2 };
