@@ -2,7 +2,7 @@
 import path from 'node:path';
 import { existsSync } from 'node:fs';
 import { open, readdir } from 'node:fs/promises';
-import { prefixed, usageError, nearest } from '../errors.ts';
+import { prefixed, usageError, UserError, nearest } from '../errors.ts';
 import { check, givenName } from '../form.ts';
 import { repeated } from '../present.ts';
 import { shownCommand } from '../secrets.ts';
@@ -31,7 +31,7 @@ const mostSides = 16;
 /** NAME=SIDE. A variable in front of a command is in upper case. */
 const named = /^([a-z0-9][a-z0-9-]{0,62})=(.*)$/s;
 
-/** Throws UserError; exit code 2 for wrong words. */
+/** Throws UserError (exit code 2). */
 export async function readSides(words: readonly string[], within?: string): Promise<Given[]> {
   if (words.length < 2)
     throw usageError(
@@ -80,10 +80,7 @@ export async function readSource(word: string, within?: string, before?: Source)
   if (existsSync(file))
     return (await isProgram(file))
       ? readCommand(word)
-      : {
-          kind: 'config',
-          config: await readOwnConfig(file, within && fromCallersFolder(within)),
-        };
+      : { kind: 'config', config: await readConfig(file, within && fromCallersFolder(within)) };
   if (/^[\w.-]*:\d+(\/|$)/.test(word))
     throw usageError(
       `there is no file ${file}: for an address write http://${word.startsWith(':') ? '127.0.0.1' : ''}${word}${word.includes('/') ? '' : '/'}`,
@@ -104,6 +101,15 @@ export async function readSource(word: string, within?: string, before?: Source)
   throw usageError(
     `there is no file ${file}, and no program ${word}${near === undefined ? '' : `: did you mean ${path.join(path.dirname(word), near)}?`}`,
   );
+}
+
+/** Nothing has run yet, so an error in a config is one of the command line (exit code 2). */
+async function readConfig(file: string, within: string | undefined): Promise<OwnConfig> {
+  try {
+    return await readOwnConfig(file, within);
+  } catch (error) {
+    throw error instanceof UserError ? usageError(error.message) : error;
+  }
 }
 
 function readAddress(word: string): Source {

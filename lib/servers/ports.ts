@@ -140,7 +140,7 @@ export function requireLoopback(sockets: readonly Listening[], at: Address, who:
   );
   if (open !== undefined)
     throw new UserError(
-      `${who} listens on ${hostAndPort(open)}, where others on the network can reach it: have it listen on loopback alone, such as with --listen 127.0.0.1:{port}, --bind 127.0.0.1, server.listen(process.env.PORT, '127.0.0.1'), or bind 127.0.0.1 in a Caddyfile or haproxy.cfg`,
+      `${who} listens on ${hostAndPort(open)}, where others on the network can reach it: have it listen on loopback alone, such as with --listen 127.0.0.1:{port}, --bind 127.0.0.1, server.listen(process.env.PORT, '127.0.0.1'), bind 127.0.0.1 in a Caddyfile or haproxy.cfg, or Listen 127.0.0.1:\${PORT} in Apache's config`,
     );
 }
 

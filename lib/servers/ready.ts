@@ -124,9 +124,9 @@ function requireRight(
     const socket =
       user === undefined
         ? ''
-        : `; if it listens on a unix socket, open that to all users (chmod o+rw; of php-fpm: listen.mode = 0666), since the server runs as ${user} here`;
+        : `, or, at "Permission denied", open its socket to all users (chmod o+rw; php-fpm: listen.mode = 0666), since the server runs as ${user} here`;
     fail(
-      `: its backend does not answer; start the backend first, since bakeoff does not${socket}${withName(check)}`,
+      `: its backend does not answer: start it, since bakeoff does not${socket}${withName(check)}`,
     );
   }
   fail(

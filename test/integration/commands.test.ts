@@ -105,11 +105,14 @@ it.each([
 });
 
 it('a command runs in the given folder on the cores of the server, with a temporary folder that is removed', async () => {
+  vi.stubEnv('npm_config_loglevel', 'silent');
+  onTestFinished(() => void vi.stubEnv('npm_config_loglevel', undefined));
   const { origin, pid, stop } = await start(command('node server.cjs'));
   const { env, folder } = JSON.parse(await (await fetch(`${origin}/about`)).text()) as {
     env: Record<string, string>;
     folder: string;
   };
+  expect(env).not.toHaveProperty('npm_config_loglevel');
   expect([folder, env['HOME'], env['PORT']]).toEqual([
     files,
     process.env['HOME'],

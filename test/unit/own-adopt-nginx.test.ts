@@ -24,7 +24,7 @@ it('sets the paths of the build, and keeps everything else', async () => {
   expect(redirections).toEqual([
     'listen 80 → 127.0.0.1:9000',
     expect.stringMatching(
-      /^paths of nginx's build → a temporary file each: error_log, pid, .*, scgi_temp_path, access_log$/,
+      /^paths of nginx's build → a temporary file each: pid, .*, scgi_temp_path, access_log; error_log → error\.log of this run$/,
     ),
   ]);
   expect(config).toMatchObject({ tls: false, protocol: 'http/1.1', workers: 1 });
