@@ -268,7 +268,8 @@ function titlesOf(sides: readonly Side[]): string[] {
 function sameLine(group: readonly Side[], isControl: boolean): string {
   if (isControl)
     return `${group.length === 2 ? 'Both' : 'All'} sides are the same: what differs is noise.`;
-  const names = group.map(({ given }) => given);
+  const given = group.map((side) => side.given);
+  const names = new Set(given).size === given.length ? given : group.map(({ name }) => name);
   return `${enumeration(names)} are the same: what differs between them is noise.`;
 }
 
@@ -307,6 +308,6 @@ function offerLines(sides: readonly Tried[]): string[] {
   return isEncoded(sides) || new Set(sides.map(offerText)).size === 1
     ? []
     : [
-        "No side was asked for compression: add -H 'Accept-Encoding: gzip' to --load to compare it.",
+        "No side was asked for compression, so it does not count here: add -H 'Accept-Encoding: gzip' to --load to compare it.",
       ];
 }

@@ -85,7 +85,8 @@ export const coreFlags = {
   },
   'fail-if': {
     group: 'verdict',
-    value: 'slower>3%',
+    // A shell would write the output to a file named 3%.
+    value: "'slower>3%'",
     help: 'exit 3 on slower, faster, different, inconclusive, cpu>3%, p99>5%, memory>5%; several with commas',
   },
   'same-within': {

@@ -123,8 +123,8 @@ export function reasonOfTime(
   return 'rounds take longer than planned';
 }
 
-/** "about 40 s to 2 min more"; one time if both are alike. */
+/** "about 40 s to 2 min to go"; one time if both are alike. */
 export function timeText(seconds: number, mostSeconds: number): string {
   const [least, most] = [duration(seconds), duration(mostSeconds)];
-  return `about ${least === most ? least : `${least} to ${most}`} more`;
+  return `about ${least === most ? least : `${least} to ${most}`} to go`;
 }

@@ -200,6 +200,10 @@ export function complaintOf(
       'copy it here, or name another in a copy of the config',
     ],
     [
+      /dlopen\(\)/,
+      'install the module (libnginx-mod-…), or take its load_module line out of a copy of the config',
+    ],
+    [
       /private.?key/i,
       'if the key has a password, give one without, or to nginx its ssl_password_file',
     ],

@@ -115,7 +115,11 @@ function requireRight(
   };
   if (docroot !== undefined) fail(`${to} instead of ${expected}`);
   const another = `give a page that it answers with ${expected}`;
-  const howToAsk = ' (--url; in a scenario page.path)';
+  const target = location && URL.canParse(location) ? `, such as --url ${location}` : undefined;
+  const howToAsk =
+    target === undefined
+      ? ' (--url; in a scenario page.path)'
+      : `${target} (in a scenario page.path)`;
   if (status === 403 && user !== undefined)
     fail(
       `: it runs as ${user} here: open all folders above the page (chmod o+x) and the page (chmod o+r), or ${another}${howToAsk}`,

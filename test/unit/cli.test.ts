@@ -38,6 +38,7 @@ test.each([
   ['scenario aa --k6-script --metric cpu', /^--metric cpu: a k6 script knows no CPU time/],
   ['scenario nghttpd-img --k6-script', /^--k6-script: nghttpd-img has several load phases/],
   ['compare a=a.conf b=b.conf --prepare=', /^--prepare needs a value: --prepare 'make -s'$/],
+  ['compare a.conf b.conf --fail-if=', /^--fail-if needs a value: --fail-if 'slower>3%'$/],
   ['compare a.conf b.conf --pace 2x', /^--pace is gone: a log's requests come by /],
   [
     'compare a.conf b.conf --connections 50',

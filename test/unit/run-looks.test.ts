@@ -32,7 +32,7 @@ test('a run whose rounds take long announces another time than its heading', asy
   let nowMs = 0;
   vi.spyOn(performance, 'now').mockImplementation(() => (nowMs += 5000));
   const [first] = (await runOf(clear)).announced;
-  expect(first).toMatch(/^servers start, or get warm, more slowly than planned: about .* more$/);
+  expect(first).toMatch(/^servers start, or get warm, more slowly than planned: about .* to go$/);
 });
 
 test('a run with --precision reports after a look why it continues', async () => {
@@ -139,7 +139,7 @@ test('a dropped round is kept as a figure, with its cause', async () => {
 test('sides are loaded one after the other once a quota held a server back', async () => {
   const held = new TurnsMeet('held back', new Set(['workers', 'open-file-cache']));
   const { result, lines, groups } = await runOf([500, held, ...clear]);
-  expect(lines).toEqual(['round 1 is dropped and repeated: held back']);
+  expect(lines).toEqual(['rounds 1 to 2 are dropped and repeated: held back']);
   expect(result.dropped).toEqual([
     { round: 2, why: 'held back', rps: {} },
     { round: 1, why: 'held back', rps: { workers: 1000, 'open-file-cache': 500 }, counted: true },

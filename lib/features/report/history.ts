@@ -25,11 +25,13 @@ export interface KeptEffect {
   roundRatios: readonly number[];
 }
 
-/** Returns the comparisons of all runs, by what they compare. Runs with too few rounds have none. */
+/** Returns the comparisons of all runs, by what they compare. Runs with too few rounds have none, nor have those without a verdict. */
 export function effectsOf(results: readonly Result[]): Map<string, KeptEffect[]> {
   const all = results.flatMap(({ run, environment, comparisons }) =>
     comparisons
-      .filter(({ roundRatios }) => roundRatios.length >= minimumRounds)
+      .filter(
+        ({ verdict, roundRatios }) => verdict !== 'none' && roundRatios.length >= minimumRounds,
+      )
       .map(({ variant, baseline, metric, roundRatios }) => ({
         what: `${variant} against ${baseline}, ${metricWords[metric].name}`,
         effect: { run, boot: environment.bootId, roundRatios },
