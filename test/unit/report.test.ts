@@ -306,7 +306,7 @@ test.each<[string, Record<string, number>, string]>([
   [
     'less than the page before may cause',
     { ...pageTimes, '/api': 0.204 },
-    'No page is clearly faster or slower of open-file-cache than of workers, one at a time.',
+    'Loaded one at a time, no page is clearly faster or slower on open-file-cache than on workers.',
   ],
 ])('a difference on %s of a mix', (_, times, line) => {
   expect(pageLines(mixOf(times))).toEqual([line]);

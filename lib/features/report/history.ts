@@ -150,7 +150,7 @@ function pooledLine(effects: readonly KeptEffect[]): string {
     return 'One run: what differs between boots of this machine is in no interval.';
   const { ratio, interval, between, unit, units } = pooled(effects);
   const mean = `Over ${units} ${unit}s: ${effect(ratio, interval)}`;
-  const spread = `${unit}s differ by ±${percent(between)} (standard deviation) beyond what their rounds differ by`;
+  const spread = `${unit}s differ by ±${percent(between)} (standard deviation) more than their rounds explain`;
   if (unit === 'boot') return `${mean}; ${spread}.`;
   return `${mean}; ${spread}. All are of one boot: what differs between boots is in no interval.`;
 }
