@@ -40,10 +40,11 @@ export function sidesWithLoads(
     const listen = listenOf(side, wish, asked.h3 === true || load?.protocol === 'h3');
     return { side: { ...side, listen }, line, wish: { ...wish, ...present({ host }) } };
   });
-  const streams = wished.every(({ side }) => prefersHttp2(side)) ? 10 : 1;
+  const hasStreams = (side: Pick<Side, 'listen' | 'source'>) => asked.h3 || prefersHttp2(side);
+  const streams = wished.every(({ side }) => hasStreams(side)) ? 10 : 1;
   const threads = Math.min(generatorCpus.length, 100);
   return wished.map(({ side, line, wish: { path, host, requests } }): Side => {
-    const usual = prefersHttp2(side)
+    const usual = hasStreams(side)
       ? `h2load -c 100 -m ${streams} -t ${threads} -D 10`
       : `wrk -c 100 -t ${threads} -d 10`;
     return {

@@ -200,7 +200,7 @@ function requirePossible(draft: PlanDraft, { arrivals, failIf }: PlanOptions): v
   draft.stepped?.requirePossible(draft);
   if (arrivals !== undefined && !draft.variants.some(({ load }) => isAtRate(load)))
     refuse(
-      `--arrivals ${arrivals}: are those of a rate, and no load has one: give one such as --load 'vegeta attack -rate=1000 -duration=10s'`,
+      `--arrivals ${arrivals} needs a load at a rate: give one such as --load 'vegeta attack -rate=1000 -duration=10s'`,
     );
   if (failIf !== undefined) requireVerdict(draft, failIf);
 }

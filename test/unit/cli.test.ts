@@ -67,7 +67,7 @@ test.each([
   ['--same-within 0.01', /^--same-within 0\.01: give a percentage from 0\.01% to 50%/],
   ['--precision 1% --quick', /^--quick and --precision do not go together/],
   ['--metric p100', /^there is no --metric "p100"/],
-  ['--arrivals poisson', /^--arrivals poisson: .* no load has one/],
+  ['--arrivals poisson', /^--arrivals poisson needs a load at a rate: give one such as /],
   ['--warmup warm', /^--warmup warm: give a time from 0 s to 24 h, such as 10s or 2m$/],
   ['--max-time 0', /^--max-time 0: give a time from 1 s to 24 h, such as 10s or 2m$/],
   ['--quick=yes', /^--quick takes no value$/],

@@ -227,6 +227,12 @@ test('protocols of a command', async () => {
   ]);
 });
 
+test('the default load of a command over HTTP/3 is that of a config', async () => {
+  const given = [commandSide('one', 'node a.js'), commandSide('two', 'node b.js')];
+  for (const { load } of await sidesFor(given, '--h3, --url, https://localhost/'))
+    expect(load.command).toBe('h2load -c 100 -m 10 -t 1 -D 10 --h3');
+});
+
 test('path and host of an address', async () => {
   const named = [configSide('a', nginx), await addressSide('http://www.example.com:8080/own?x=1')];
   expect((await sidesFor(named)).map(({ page }) => page)).toEqual([
