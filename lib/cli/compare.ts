@@ -267,10 +267,10 @@ function titlesOf(sides: readonly Side[]): string[] {
 
 function sameLine(group: readonly Side[], isControl: boolean): string {
   if (isControl)
-    return `${group.length === 2 ? 'Both' : 'All'} sides are the same: what differs is noise.`;
+    return `${group.length === 2 ? 'Both' : 'All'} sides are equal: what differs is noise.`;
   const given = group.map((side) => side.given);
   const names = new Set(given).size === given.length ? given : group.map(({ name }) => name);
-  return `${enumeration(names)} are the same: what differs between them is noise.`;
+  return `${enumeration(names)} are equal: what differs between them is noise.`;
 }
 
 function differingTable(sides: readonly Tried[]): Table | undefined {
