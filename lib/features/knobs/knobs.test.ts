@@ -372,10 +372,17 @@ it('the ranking is a table with a row per candidate', () => {
   expect(rows.map((row) => [0, 1, 4].map((index) => cellText(row[index] ?? '')))).toEqual([
     ['log', '+10 % [8, 12]', 'helps'],
     expect.any(Array),
-    ['etag', '+1.0 % [−1.0, 3.0]', 'undecided ±2.0 %'],
+    ['etag', '+1.0 % [−1.0, 3.0]', 'undecided'],
     ['cache', '±0.0 % [−2.0, 2.0]', 'nothing here, same within 1 %'],
     ['aio', '−50 % [−52, −48]', 'harms'],
   ]);
+});
+
+it('the ranking has intervals from four rounds on', () => {
+  const few = result(['log', 1.1, 'none']);
+  const comparisons = few.comparisons.map((of) => ({ ...of, roundRatios: [1.1, 1.1, 1.1] }));
+  const [shown] = rankingTable(ranked(all.slice(2), { ...few, comparisons }), few).rows;
+  expect(cellText(shown?.[1] ?? '')).toBe('+10 %');
 });
 
 it('the ranking joins groups by their baselines', () => {
