@@ -84,7 +84,7 @@ it.each([
   [
     'upstream app { server app:9000 weight=2; } server { location / { proxy_pass http://app; } }',
     'server "127.0.0.1:7" weight=2; proxy_pass http://app;',
-    'server app:9000 at 127.0.0.1:7: what runs there is loaded too',
+    'server app:9000 at 127.0.0.1:7: what runs there is loaded too (CPU µs/req is without it)',
   ],
   [
     'server { set $up App:9000; location / { fastcgi_pass App:9000; proxy_pass https://db/x; } }',
@@ -358,7 +358,9 @@ it("on this machine stay; the config's own addresses are redirected", async () =
   );
   const [app, php] = [{ socket: '/run/app' }, { socket: '/run/php.sock' }];
   expect(upstreams).toEqual([{ port: 3000 }, app, php, { port: 50_051 }, { port: 443 }]);
-  expect(redirections).toContain('grpc_pass [::1]:50051: what runs there is loaded too');
+  expect(redirections).toContain(
+    'grpc_pass [::1]:50051: what runs there is loaded too (CPU µs/req is without it)',
+  );
 });
 
 const refusalOf = (http: string) =>
