@@ -21,7 +21,7 @@ test('the rate that a search has found is in the table, with "at least" if it wa
   expect(rows.map((row) => row.split(',')[column])).toEqual(['false', 'true']);
 });
 
-test('the legend of a search says that a step marked × kept the rate or the limit not', () => {
+test('the legend of a search says that × is of the rate or of the limit', () => {
   const search = { within: { metric: 'p50' as const, ms: 50 }, found: [], steps: [] };
   expect(foundIn({ search })?.chart).toEqual({
     heading:
