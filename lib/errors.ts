@@ -81,20 +81,31 @@ export function remedyFor(error: unknown): string | undefined {
   return printable(`cannot ${attempt}: ${remedies[code]}`);
 }
 
-/** The error (exit code 2) for a word that is not one of `choices`. */
-export function unknownWord(kind: string, word: string, choices: readonly string[]): UserError {
-  return usageError(`there is no ${kind} "${word}": ${offer(word, choices)}`);
+/**
+ * The error (exit code 2) for a word that is not one of `choices`.
+ * @param whereAll says what prints them, if they are too many for a line
+ */
+export function unknownWord(
+  kind: string,
+  word: string,
+  choices: readonly string[],
+  whereAll?: string,
+): UserError {
+  return usageError(`there is no ${kind} "${word}": ${offer(word, choices, whereAll)}`);
 }
 
 /** More choices are too long for a line. */
 const mostTold = 10;
 
-/** Offers the nearest choice, or all of them, in words that follow a colon. @param choices at least one */
-export function offer(word: string, choices: readonly string[]): string {
+/** Offers the nearest choice, or all of them, in words that follow a colon. `choices` has at least one. */
+export function offer(word: string, choices: readonly string[], whereAll?: string): string {
   const near = nearest(word, choices);
   if (near !== undefined) return `did you mean ${near}?`;
   if (choices.length > mostTold)
-    return `there are ${choices.length}, such as ${sorted(word, choices).slice(0, 3).join(', ')}`;
+    return (
+      whereAll ??
+      `there are ${choices.length}, such as ${sorted(word, choices).slice(0, 3).join(', ')}`
+    );
   return `there ${choices.length === 1 ? 'is' : 'are'} ${choices.join(', ')}`;
 }
 

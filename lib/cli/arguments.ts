@@ -56,6 +56,7 @@ const partsOfLoad: ReadonlyMap<string, string> = new Map([
   ['n', 'h2load -n 10000'],
   ['requests', 'h2load -n 10000'],
   ['rate', 'wrk2 -R 1000'],
+  ['vus', 'wrk -c 50'],
   ['streams', 'h2load -m 10'],
   ['threads', 'wrk -t 2'],
 ]);
@@ -74,8 +75,13 @@ export type Arguments = ReturnType<typeof readArguments>;
 /**
  * @throws UserError (exit code 2) for a flag that is unknown or given twice, that lacks its value, that has a value and takes none, or
  * that does not go with another
+ * @param takesCommands an argument may be a command; its quotes may have been forgotten
  */
-export function readArguments(args: readonly string[], known: Readonly<Record<string, Flag>>) {
+export function readArguments(
+  args: readonly string[],
+  known: Readonly<Record<string, Flag>>,
+  takesCommands = false,
+) {
   const options = Object.fromEntries(
     Object.entries(known).map(([name, { value }]) => [
       name,
@@ -101,13 +107,17 @@ export function readArguments(args: readonly string[], known: Readonly<Record<st
     if (flag === undefined) {
       const instead = goneFlags.get(name);
       if (instead !== undefined) throw usageError(`${rawName} is gone: ${instead}`);
-      const load = partsOfLoad.get(name);
+      // A flag of one letter may be the program's as well as a load generator's.
+      const command = takesCommands ? unquotedCommand(args, tokens, token.index) : undefined;
+      const load = command !== undefined && name.length === 1 ? undefined : partsOfLoad.get(name);
       if (load !== undefined && Object.hasOwn(known, 'load'))
         throw usageError(
           `there is no flag "${rawName}": give it in the load, such as --load "${load}"`,
         );
+      if (command !== undefined)
+        throw usageError(`there is no flag "${rawName}": ${asOneSide(`${command} …`)}`);
       const all = Object.keys(known).map((flagName) => `--${flagName}`);
-      throw unknownWord('flag', rawName, all);
+      throw unknownWord('flag', rawName, all, '--help lists them');
     }
     if (flags.has(name) && flag.repeated === undefined)
       throw usageError(`${rawName} is given twice`);
@@ -137,6 +147,23 @@ export function readArguments(args: readonly string[], known: Readonly<Record<st
     read: <T>(flag: string, reader: Reader<T>): T | undefined =>
       flags.has(flag) ? reader(`--${flag}`, flags.get(flag) as string) : undefined,
   };
+}
+
+/** Says how to give a command whose quotes were forgotten. */
+export const asOneSide = (command: string): string =>
+  `a command and its arguments are one side, in quotes: '${command}'`;
+
+/** Returns the words from the first argument that can only be a program's name, such as haproxy, to the unknown flag. */
+function unquotedCommand(
+  args: readonly string[],
+  tokens: readonly { kind: string; index: number; value?: string | undefined }[],
+  flagAt: number,
+): string | undefined {
+  const program = tokens.find(
+    ({ kind, index, value = '' }) =>
+      kind === 'positional' && index < flagAt && /^[\w-]+$/.test(value),
+  );
+  return program && args.slice(program.index, flagAt + 1).join(' ');
 }
 
 /** Returns the flags with which a flag is refused. It may be one of them itself. */

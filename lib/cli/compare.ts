@@ -65,7 +65,7 @@ export async function compareCommand(
 ): Promise<number> {
   const { runParts } = additions;
   const compareFlags = { ...askedFlags(runParts), ...ownFlags, ...runFlags(runParts) };
-  const parsed = readArguments(args, compareFlags);
+  const parsed = readArguments(args, compareFlags, true);
   const { positionals, flags } = parsed;
   const options = readRunOptions(parsed, additions);
   if (options.help || args.length === 0) {
@@ -267,9 +267,10 @@ function titlesOf(sides: readonly Side[]): string[] {
 
 function sameLine(group: readonly Side[], isControl: boolean): string {
   if (isControl)
-    return `${group.length === 2 ? 'Both' : 'All'} sides are the same: what differs is noise.`;
-  const names = group.map(({ given }) => given);
-  return `${enumeration(names)} are the same: what differs between them is noise.`;
+    return `${group.length === 2 ? 'Both' : 'All'} sides are equal: what differs is noise.`;
+  const given = group.map((side) => side.given);
+  const names = new Set(given).size === given.length ? given : group.map(({ name }) => name);
+  return `${enumeration(names)} are equal: what differs between them is noise.`;
 }
 
 function differingTable(sides: readonly Tried[]): Table | undefined {
@@ -307,6 +308,6 @@ function offerLines(sides: readonly Tried[]): string[] {
   return isEncoded(sides) || new Set(sides.map(offerText)).size === 1
     ? []
     : [
-        "No side was asked for compression: add -H 'Accept-Encoding: gzip' to --load to compare it.",
+        "No side was asked for compression, so it does not count here: add -H 'Accept-Encoding: gzip' to --load to compare it.",
       ];
 }

@@ -85,6 +85,7 @@ export const coreFlags = {
   },
   'fail-if': {
     group: 'verdict',
+    // A shell would write the output to a file named 3%.
     value: "'slower>3%'",
     help: 'exit 3 on slower, faster, different, inconclusive, cpu>3%, p99>5%, memory>5%; several with commas',
   },

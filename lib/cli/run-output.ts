@@ -173,8 +173,10 @@ function timeLeft(seconds: number): string {
 
 export function progressEvents(plan: Plan, progress: RunProgress): RunEvents {
   const roundOf = (round: number) => {
-    const look = nextLook(plan, round);
-    return `round ${round} of ${look}${look === plan.rounds ? '' : ` to ${plan.rounds}`}`;
+    // As many as the heading says, unless there is time for more.
+    const most = Math.max(round, expectedRounds(plan).most);
+    const look = Math.min(nextLook(plan, round), most);
+    return `round ${round} of ${look}${look === most ? '' : ` to ${most}`}`;
   };
   let step = '';
   return {

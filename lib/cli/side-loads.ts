@@ -1,5 +1,5 @@
 // Address, page, load and server of each side of a comparison.
-import { prefixed, UserError, usageError } from '../errors.ts';
+import { prefixed, usageError } from '../errors.ts';
 import { present } from '../present.ts';
 import { shownUrl } from '../secrets.ts';
 import type { LoadProfile, Page, ServerSpec } from '../scenario/model.ts';
@@ -40,10 +40,11 @@ export function sidesWithLoads(
     const listen = listenOf(side, wish, asked.h3 === true || load?.protocol === 'h3');
     return { side: { ...side, listen }, line, wish: { ...wish, ...present({ host }) } };
   });
-  const streams = wished.every(({ side }) => prefersHttp2(side)) ? 10 : 1;
+  const hasStreams = (side: Pick<Side, 'listen' | 'source'>) => asked.h3 || prefersHttp2(side);
+  const streams = wished.every(({ side }) => hasStreams(side)) ? 10 : 1;
   const threads = Math.min(generatorCpus.length, 100);
   return wished.map(({ side, line, wish: { path, host, requests } }): Side => {
-    const usual = prefersHttp2(side)
+    const usual = hasStreams(side)
       ? `h2load -c 100 -m ${streams} -t ${threads} -D 10`
       : `wrk -c 100 -t ${threads} -d 10`;
     return {
@@ -112,7 +113,7 @@ function listenOf({ given, source }: Given, { scheme, port, flag }: Wish, h3: bo
       `${given} has no port with both TLS and HTTP/3: give it one (nginx 1.25 and newer: listen 443 ssl; listen 443 quic;), or load it over another protocol`,
     );
   if (first === undefined)
-    throw new UserError(`${given} listens on no TCP port: there is nothing to load`);
+    throw usageError(`${given} listens on no TCP port: there is nothing to load`);
   const fitting = listens.filter(({ tls }) => tls === (scheme === 'https') || scheme === undefined);
   const wanted = port ?? (scheme && defaultPort[scheme]);
   // The server is started at another address anyway, so if the config listens on one port only, its number does not matter.
@@ -124,8 +125,11 @@ function listenOf({ given, source }: Given, { scheme, port, flag }: Wish, h3: bo
   const all = listens.map(({ port, tls }) => `${port}${tls ? ' (TLS)' : ''}`).join(', ');
   // A port without TLS mostly redirects to the other.
   const example = fitting.find(({ tls }) => tls) ?? fitting[0] ?? first;
+  const host = example.hosts.find((name) => /^[\w-]+(\.[\w-]+)+$/.test(name)) ?? 'localhost';
+  const secure = example.tls ? 'https' : 'http';
+  const { origin } = new URL(`${secure}://${host}:${example.port}`);
   throw usageError(
-    `${scheme === undefined ? '' : `${says}, and `}${given} listens on the ${listens.length === 1 ? 'port' : 'ports'} ${all}: say which to load, such as --url ${example.tls ? 'https' : 'http'}://localhost:${example.port}/`,
+    `${scheme === undefined ? '' : `${says}, and `}${given} listens on the ${listens.length === 1 ? 'port' : 'ports'} ${all}: say which to load, such as --url ${origin}/`,
   );
 }
 

@@ -2,13 +2,14 @@
 import path from 'node:path';
 import { existsSync } from 'node:fs';
 import { open, readdir } from 'node:fs/promises';
-import { prefixed, usageError, nearest } from '../errors.ts';
+import { prefixed, usageError, UserError, nearest } from '../errors.ts';
 import { check, givenName } from '../form.ts';
 import { repeated } from '../present.ts';
 import { shownCommand } from '../secrets.ts';
 import { commandWords } from '../scenario/load/shell-words.ts';
 import { defaultPort, urlParts, type UrlParts } from '../scenario/pages.ts';
 import { readOwnConfig, type OwnConfig } from '../servers/index.ts';
+import { asOneSide } from './arguments.ts';
 import { find, isExecutableFile, thisMachine } from '../setup/machine.ts';
 import { fromCallersFolder, typed } from '../setup/paths.ts';
 
@@ -30,7 +31,7 @@ const mostSides = 16;
 /** NAME=SIDE. A variable in front of a command is in upper case. */
 const named = /^([a-z0-9][a-z0-9-]{0,62})=(.*)$/s;
 
-/** Throws UserError; exit code 2 for wrong words. */
+/** Throws UserError (exit code 2). */
 export async function readSides(words: readonly string[], within?: string): Promise<Given[]> {
   if (words.length < 2)
     throw usageError(
@@ -39,7 +40,7 @@ export async function readSides(words: readonly string[], within?: string): Prom
   if (words.length > mostSides)
     throw usageError(`compare takes at most ${mostSides} sides, and these are ${words.length}`);
   const sides: Awaited<ReturnType<typeof readSide>>[] = [];
-  for (const word of words) sides.push(await readSide(word, within));
+  for (const word of words) sides.push(await readSide(word, within, sides.at(-1)?.source));
   const names = namesOf(sides);
   const twice = repeated(names);
   if (twice !== undefined)
@@ -52,35 +53,37 @@ export async function readSides(words: readonly string[], within?: string): Prom
   });
 }
 
-async function readSide(text: string, within: string | undefined) {
+async function readSide(text: string, within: string | undefined, before: Source | undefined) {
   const [, name, word = text] =
     (existsSync(fromCallersFolder(text)) ? undefined : named.exec(text)) ?? [];
-  const outcome = name === undefined ? {} : check(givenName, name);
-  if ('problem' in outcome) throw usageError(`the name of a side: ${outcome.problem}`);
+  if (name !== undefined) refuseWrongName(name);
   if (word.trim() === '')
     throw usageError(
       `${name === undefined ? 'a side' : `the side ${name}`} is empty: give a config, a command in quotes or an address`,
     );
-  return { name, word, source: await readSource(word, within) };
+  return { name, word, source: await readSource(word, within, before) };
+}
+
+function refuseWrongName(name: string): void {
+  const outcome = check(givenName, name);
+  if ('problem' in outcome) throw usageError(`the name of a side: ${outcome.problem}`);
 }
 
 /**
  * Reads a config, a command or an address. Throws UserError as readSides does.
  * @param within the config that --in names
+ * @param before the side before it; a word that is none may be an argument of its command
  */
-export async function readSource(word: string, within?: string): Promise<Source> {
+export async function readSource(word: string, within?: string, before?: Source): Promise<Source> {
   if (/^[a-z][a-z0-9+.-]*:\/\//i.test(word)) return readAddress(word);
   const file = fromCallersFolder(word);
   if (existsSync(file))
     return (await isProgram(file))
       ? readCommand(word)
-      : {
-          kind: 'config',
-          config: await readOwnConfig(file, within && fromCallersFolder(within)),
-        };
+      : { kind: 'config', config: await readConfig(file, within && fromCallersFolder(within)) };
   if (/^[\w.-]*:\d+(\/|$)/.test(word))
     throw usageError(
-      `there is no file ${file}: of an address write http://${word.startsWith(':') ? '127.0.0.1' : ''}${word}${word.includes('/') ? '' : '/'}`,
+      `there is no file ${file}: for an address write http://${word.startsWith(':') ? '127.0.0.1' : ''}${word}${word.includes('/') ? '' : '/'}`,
     );
   const program = word.trim();
   if (
@@ -88,11 +91,25 @@ export async function readSource(word: string, within?: string): Promise<Source>
     (!word.includes('/') && (await find(program, thisMachine())) !== undefined)
   )
     return readCommand(word);
+  if (before?.kind === 'command' && before.command === before.program)
+    throw usageError(`there is no file ${file}: ${asOneSide(`${before.command} ${word}`)}`);
+  // A name of a side has no other letters; `named` did not match.
+  const [, name] = /^([^/=]+)=/.exec(word) ?? [];
+  if (name !== undefined) refuseWrongName(name);
   const names = await readdir(path.dirname(file)).catch((): string[] => []);
   const near = nearest(path.basename(file), names);
   throw usageError(
     `there is no file ${file}, and no program ${word}${near === undefined ? '' : `: did you mean ${path.join(path.dirname(word), near)}?`}`,
   );
+}
+
+/** Nothing has run yet, so an error in a config is one of the command line (exit code 2). */
+async function readConfig(file: string, within: string | undefined): Promise<OwnConfig> {
+  try {
+    return await readOwnConfig(file, within);
+  } catch (error) {
+    throw error instanceof UserError ? usageError(error.message) : error;
+  }
 }
 
 function readAddress(word: string): Source {

@@ -88,7 +88,7 @@ export async function canBeApart(
 
 /** Whether a redirection names a backend that listens on the machine's loopback (redirect.ts, ways-out.ts). */
 const asksMachine = (line: string): boolean =>
-  /: what runs there is (?:loaded|asked) too$|, which answers in place of a backend$/.test(line) &&
+  /: what runs there is (?:loaded|asked) too|, which answers in place of a backend$/.test(line) &&
   !/ (?:\w+:\/\/)?unix:/.test(line);
 
 async function answersApart(side: Tried, run: Place): Promise<boolean> {

@@ -90,9 +90,9 @@ export function comparisonParts(
   if (result.control === true) {
     const change = `: ${measuredChange(comparison)}${marks}.`;
     if (!isDifferent)
-      return [`${variant} and ${baseline} are the same, and not called different`, change];
+      return [`${variant} and ${baseline} are equal, and no difference is found`, change];
     return [
-      `${variant} is called ${verdictWord(metric, verdict)} than ${baseline}, although they are the same`,
+      `${variant} is called ${verdictWord(metric, verdict)} than ${baseline}, although they are equal`,
       `${change} This happens by chance in about one of 20 runs; if it happens more often, something disturbs this machine.`,
     ];
   }

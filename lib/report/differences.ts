@@ -76,7 +76,7 @@ export interface Answered {
 }
 
 /** The title of the table of differences. */
-export const differencesTitle = 'The sides differ in this, and part of what is seen comes from it:';
+export const differencesTitle = 'The sides differ in this, which may be a part of the result:';
 
 export const answerColumns = {
   status: leftColumn('status', ({ answer: { status } }: Answered) => String(status)),

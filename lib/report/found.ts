@@ -33,8 +33,8 @@ export function foundIn({ search }: Pick<Result, 'search'>): FoundRates | undefi
     rates: found,
     pointsOf: (variant) => pointsOf(steps, variant),
     chart: {
-      heading: `Latency by rate; bars are p99, × where ${text} was not kept:`,
-      text: `Each mark is the p99 of a step of the search, filled if it kept ${text}; lines go through the medians of steps at about the same rate.`,
+      heading: `Latency by rate; bars are p99, × where the rate, or ${text}, was not kept:`,
+      text: `Each mark is the p99 of a step of the search, filled if it kept the rate with ${text}; lines go through the medians of steps at about the same rate.`,
     },
   };
 }

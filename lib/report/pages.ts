@@ -11,7 +11,7 @@ import { withRounds } from '../analysis/phases.ts';
 const mostNamed = 3;
 
 const alone =
-  '"Alone" is the time of an answer with one request at a time, without a queue, after each round\'s load: less than 3 % may be the answer before it.';
+  '"Alone" is the time of an answer with one request at a time, without a queue, after each round\'s load. The answer before it may make up to 3 % of a difference.';
 
 /** @param most rows */
 export function pagesPart(result: Result, most: number): Part[] {
@@ -62,7 +62,7 @@ export function pageLines(result: Result): string[] {
     const differing = effects.filter(({ verdict }) => verdict === 'faster' || verdict === 'slower');
     if (effects.length === 0) return [];
     if (differing.length === 0)
-      return `No page is clearly faster or slower of ${variant} than of ${baseline}, one at a time.`;
+      return `Loaded one at a time, no page is clearly faster or slower on ${variant} than on ${baseline}.`;
     const sizeOf = ({ ratio }: { ratio: number }) => Math.abs(Math.log(ratio));
     const largest = differing.sort((a, b) => sizeOf(b) - sizeOf(a)).slice(0, mostNamed);
     const named = largest.map(({ page, ratio }) => `${page} (${effect(ratio)})`);
@@ -100,7 +100,7 @@ export function requestLines([first, ...others]: readonly Answered[]): string[] 
       const differently = requests.filter((_request, index) => how(index) === kind);
       const [example] = differently;
       if (example === undefined) return [];
-      return `${whole(differently.length)} with ${kinds[kind]} (such as ${requestName(example)})`;
+      return `${whole(differently.length)} (such as ${requestName(example)}) with ${kinds[kind]}`;
     });
     if (each.length !== before.length || counted.length === 0) return [];
     return `Of ${whole(requests.length)} requests ${given} answers ${enumeration(counted)} than ${first.given}.`;

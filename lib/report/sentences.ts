@@ -126,7 +126,7 @@ export function partialLines({ state, endedBy, variants, comparisons, looks }: R
   const reason = endedBy === undefined ? '' : ` The reason: ${endedBy}.`;
   if (wholeRounds(variants) === 0)
     return [`Ended early, before a round was complete: nothing is compared.${reason}`];
-  const rounds = `Ended early: ${wholeRounds(variants)} of ${looks.length > 1 ? 'at most ' : ''}${looks.at(-1)} rounds are whole and count here.${reason}`;
+  const rounds = `Ended early, after ${wholeRounds(variants)} of ${looks.length > 1 ? 'at most ' : ''}${counts(looks.at(-1) ?? 0, 'round')}.${reason}`;
   if (!hasVerdict(comparisons)) return [rounds];
   return [
     `${rounds} No verdict is final: verdicts are made after ${enumeration(looks, 'or')} rounds, and a run that ends because of what it shows is wrong more often.`,

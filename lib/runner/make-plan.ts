@@ -6,7 +6,7 @@ import { responsesNeeded } from '../analysis/latency.ts';
 import { isLatency, metricNames } from '../analysis/metrics.ts';
 import { extent, minimumRounds, total } from '../analysis/statistics.ts';
 import { UserError } from '../errors.ts';
-import { duration, enumeration, whole } from '../format.ts';
+import { counts, duration, enumeration, whole } from '../format.ts';
 import { generatorCores, sharesCores, type Cores } from '../machine/cores.ts';
 import { firstOf, present } from '../present.ts';
 import { metricWords } from '../report/metric-words.ts';
@@ -200,7 +200,7 @@ function requirePossible(draft: PlanDraft, { arrivals, failIf }: PlanOptions): v
   draft.stepped?.requirePossible(draft);
   if (arrivals !== undefined && !draft.variants.some(({ load }) => isAtRate(load)))
     refuse(
-      `--arrivals ${arrivals}: are those of a rate, and no load has one: give one such as --load 'vegeta attack -rate=1000 -duration=10s'`,
+      `--arrivals ${arrivals} needs a load at a rate: give one such as --load 'vegeta attack -rate=1000 -duration=10s'`,
     );
   if (failIf !== undefined) requireVerdict(draft, failIf);
 }
@@ -232,14 +232,16 @@ export function fewAnswersLines(plan: PlanDraft): string[] {
   ];
 }
 
-/** Lines to print before the load if the time limit leaves fewer rounds than a verdict needs. They say what would be enough. */
+/** Lines to print before the load if there are fewer rounds, or if the time limit leaves fewer, than a verdict needs. */
 export function fewRoundsLines(plan: PlanDraft): string[] {
   const { rounds, maxTimeSeconds = Infinity } = plan;
-  if (rounds < minimumRounds || !isCompared(plan)) return [];
+  if (!isCompared(plan)) return [];
+  if (rounds < minimumRounds)
+    return [`No verdict is possible in ${counts(rounds, 'round')}: it takes ${minimumRounds}.`];
   const needed = estimatedSeconds(plan, minimumRounds);
   if (needed <= maxTimeSeconds) return [];
   return [
-    `No verdict is likely within --max-time ${duration(maxTimeSeconds)}: it takes ${minimumRounds} rounds, about ${duration(needed)}: give a --max-time above that.`,
+    `No verdict is likely within --max-time ${duration(maxTimeSeconds)}: ${minimumRounds} rounds take about ${duration(needed)}. Give a longer one.`,
   ];
 }
 

@@ -172,9 +172,12 @@ class Rounds {
   async #runAll(): Promise<void> {
     let goesOn = true;
     while (goesOn && this.#kept.length < this.#plan.rounds) {
-      const failure = await this.#tryRound();
+      const place = this.#kept.length + 1;
+      const failure = await this.#tryRound(place);
       goesOn =
-        failure === undefined ? await this.#goesOnAfterRound() : await this.#triesAgain(failure);
+        failure === undefined
+          ? await this.#goesOnAfterRound()
+          : await this.#triesAgain(failure, place);
     }
   }
 
@@ -190,19 +193,21 @@ class Rounds {
     return true;
   }
 
-  /** After a dropped round: waits for a while, longer after each disturbance, if there is time for another try. */
-  async #triesAgain(failure: RoundFailure): Promise<boolean> {
+  /**
+   * After a dropped round, with which earlier ones may have been dropped: waits for a while, longer after each disturbance, if there is
+   * time for another try.
+   */
+  async #triesAgain(failure: RoundFailure, place: number): Promise<boolean> {
     const pauseMs =
       failure instanceof Disturbance ? firstPauseMs * 2 ** (this.#failures.length - 1) : 0;
     if (this.#timeIsOver(pauseMs)) {
       this.#noteTimeOver();
       return false;
     }
-    const place = this.#kept.length + 1;
-    const text = isBeforeLoad(failure)
-      ? failure.message
-      : `round ${place} is dropped and repeated: ${failure.message}`;
-    this.#events.say(text);
+    const from = this.#kept.length + 1;
+    const dropped = from === place ? `round ${place} is` : `rounds ${from} to ${place} are`;
+    const text = `${dropped} dropped and repeated: ${failure.message}`;
+    this.#events.say(isBeforeLoad(failure) ? failure.message : text);
     await delay(pauseMs, undefined, { signal: this.#context.signal });
     return true;
   }
@@ -249,8 +254,7 @@ class Rounds {
   }
 
   /** Runs a round and keeps it, or returns why it was dropped. Throws after too many failures. */
-  async #tryRound(): Promise<RoundFailure | undefined> {
-    const place = this.#kept.length + 1;
+  async #tryRound(place: number): Promise<RoundFailure | undefined> {
     const roundBeganAtMs = performance.now();
     this.#attempts++;
     this.#steps = [];
@@ -368,7 +372,7 @@ class Rounds {
     const reason =
       news === 'later'
         ? reasonOfTime(sides, this.#lastOutcomes)
-        : 'rounds take less time than announced';
+        : 'rounds take less time than planned';
     this.#events.announce(`${reason}: ${timeText(least as number, longest as number)}`);
   }
 

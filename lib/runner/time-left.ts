@@ -22,7 +22,8 @@ export class TimeLeft {
   readonly #took: { seconds: number; plannedSeconds: number }[] = [];
   /** The present round. */
   #round: { beganAt: number; plannedSeconds: number; expectedSeconds: number; isLate: boolean };
-  #announced: { at: number; kept: number; secondsPerRound: number };
+  /** No end after `latest` was announced. */
+  #announced: { at: number; kept: number; secondsPerRound: number; latest: number };
 
   /** @param secondsPerRound that were announced before the run @param mostSeconds --max-time */
   constructor(secondsPerRound: number, mostSeconds = Infinity) {
@@ -33,7 +34,7 @@ export class TimeLeft {
       expectedSeconds: secondsPerRound,
       isLate: false,
     };
-    this.#announced = { at: 0, kept: 0, secondsPerRound };
+    this.#announced = { at: 0, kept: 0, secondsPerRound, latest: mostSeconds };
   }
 
   /** A round begins. */
@@ -73,10 +74,11 @@ export class TimeLeft {
     const left = this.left(rounds, at);
     const announced = this.#announced;
     const thought = announced.at + (kept + rounds - announced.kept) * announced.secondsPerRound;
-    const [now, before] = [at + left, Math.min(thought, this.#mostSeconds)];
+    const [now, before] = [at + left, Math.min(thought, announced.latest)];
     if (Math.min(left, Math.abs(now - before)) < matters.seconds) return undefined;
     if (Math.max(now / before, before / now) < matters.ratio) return undefined;
-    this.#announced = { at, kept, secondsPerRound: left / rounds };
+    const latest = Math.max(this.#mostSeconds, now);
+    this.#announced = { at, kept, secondsPerRound: left / rounds, latest };
     return now > before ? 'later' : 'earlier';
   }
 
@@ -123,8 +125,8 @@ export function reasonOfTime(
   return 'rounds take longer than planned';
 }
 
-/** "about 40 s to 2 min more"; one time if both are alike. */
+/** "about 40 s to 2 min to go"; one time if both are alike. */
 export function timeText(seconds: number, mostSeconds: number): string {
   const [least, most] = [duration(seconds), duration(mostSeconds)];
-  return `about ${least === most ? least : `${least} to ${most}`} more`;
+  return `about ${least === most ? least : `${least} to ${most}`} to go`;
 }

@@ -182,6 +182,7 @@ export function complaintOf(
     .replace(/ in \S+:\d+$/, '')
     // OpenSSL's own message repeats the reason.
     .replace(/ \(SSL: (?:.*?(: ?No such file|: ?Permission denied))?.*\)$/i, '$1')
+    .replace(/": BIO_new_file\(\) failed: ?No such file$/i, '": it is not there')
     .trim();
   const [, unknown] =
     /(?:unknown (?:directive|command):?|unrecognized option|(?:invalid parameter|^the)(?= "quic")) ["']?([^"']+)["']?/.exec(
@@ -193,6 +194,14 @@ export function complaintOf(
     [
       /permission denied/i,
       `the server runs as ${user ?? 'the current user'}, who may not use it: give it a copy that this user may read, or start bakeoff as another user`,
+    ],
+    [
+      /cannot load certificate.*No such file/i,
+      'copy it here, or name another in a copy of the config',
+    ],
+    [
+      /dlopen\(\)/,
+      'install the module (libnginx-mod-…), or take its load_module line out of a copy of the config',
     ],
     [
       /private.?key/i,

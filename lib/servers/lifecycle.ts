@@ -53,11 +53,12 @@ export function watchLifecycle(
       if (isKilledForMemory({ code, signal })) return resolve(`${who} ${killedForMemory}`);
       if (left.length > 0 && code === 0)
         return resolve(
-          `${who} went on in the background (pid ${left.join(', ')}), and was ended: keep it in the foreground, such as nginx -g 'daemon off;', lighttpd -D or caddy run`,
+          `${who} went on in the background (pid ${left.join(', ')}), and was ended: keep it in the foreground, such as nginx -g 'daemon off;', haproxy -db, apache2 -DFOREGROUND, lighttpd -D or caddy run; a config of nginx, h2o or nghttpd is a side without a command`,
         );
       const last = describeEnd(await lastLines(logFile), isCommand ? 4 : 1);
       const how = signal === null ? `with code ${code}` : `by ${signal}`;
-      resolve(`${who} ended ${how}${last === '' ? '' : `; its log ends: ${last}`}`);
+      const noLog = signal === null ? '; its log is empty' : '';
+      resolve(`${who} ended ${how}${last === '' ? noLog : `; its log ends: ${last}`}`);
     });
   });
 
@@ -73,8 +74,10 @@ export function watchLifecycle(
 }
 
 function describeEnd(lines: readonly string[], count: number): string {
-  // Leaves out a stack trace.
-  const telling = lines.filter((line) => !/^(?:at .*|[\W\d_]*|Node\.js v[\d.]+)$/.test(line));
+  // Leaves out a stack trace, and npm's hints.
+  const untelling =
+    /^(?:at .*|[\W\d_]*|Node\.js v[\d.]+|npm error(?:| To see .*| +npm run| A complete .*))$/;
+  const telling = lines.filter((line) => !untelling.test(line));
   return (telling.length === 0 ? lines : telling).slice(-count).join(' | ');
 }
 

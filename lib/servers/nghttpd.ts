@@ -70,6 +70,8 @@ function parseFlags({ file, text, origin }: Layer): Flag[] {
       throw new UserError(
         `nghttpd config ${place}: "${wordIn(flag)}" is not a flag of nghttpd; write one a line, e.g. --max-concurrent-streams=100`,
       );
+    if (/\s--[a-z]/.test(value ?? ''))
+      throw new UserError(`nghttpd config ${place}: write one flag a line`);
     return [{ name, ...present({ value }), origin: origin ?? place }];
   });
 }

@@ -334,7 +334,7 @@ function withDefaults(config: readonly Directive[], copy: NginxCopy, build: Buil
   const lacking = (block: readonly Directive[], lines: [string, ...string[]][]): Directive[] => {
     const missing = lines.filter(([wanted]) => !block.some(({ name }) => name === wanted));
     return missing.map(([name, ...args]) => {
-      if (name !== 'daemon') added.push(name);
+      if (name !== 'daemon' && name !== 'error_log') added.push(name);
       return { name, args, origin: ours };
     });
   };
@@ -356,7 +356,8 @@ function withDefaults(config: readonly Directive[], copy: NginxCopy, build: Buil
     ]);
     return { ...directive, block: [...lines, ...block] };
   });
+  const log = config.some(({ name }) => name === 'error_log') ? '' : `; error_log → ${runLog}`;
   if (added.length > 0)
-    copy.notes.push(`paths of nginx's build → ${temporary} each: ${added.join(', ')}`);
+    copy.notes.push(`paths of nginx's build → ${temporary} each: ${added.join(', ')}${log}`);
   return [...main, ...all];
 }

@@ -92,7 +92,9 @@ const caddyAdminPort = 2019;
 function elsewhere(sockets: readonly Listening[], at: Address, who: string): string {
   const places = [...new Set(sockets.map(hostAndPort))].join(' and ');
   // Caddy may listen for its administrator before it listens for its sites.
-  const { port } = sockets.find((socket) => socket.port !== caddyAdminPort) ?? { port: 'PORT' };
+  if (sockets.every((socket) => socket.port === caddyAdminPort))
+    return `${who} listens on ${places}, and not on ${hostAndPort(at)}: Caddy's administrator listens there: name a config with --config that listens at {$PORT}`;
+  const { port } = sockets.find((socket) => socket.port !== caddyAdminPort) as Listening;
   const remedy = sockets.some((socket) => socket.port === at.port)
     ? 'write 127.0.0.1 where its address belongs'
     : `write {port} where its port belongs (PORT in its environment says it too), or say which port it has fixed (--port ${port}; in a scenario port: ${port})`;
@@ -140,7 +142,7 @@ export function requireLoopback(sockets: readonly Listening[], at: Address, who:
   );
   if (open !== undefined)
     throw new UserError(
-      `${who} listens on ${hostAndPort(open)}, where others on the network can reach it: have it listen on loopback alone, such as with --listen 127.0.0.1:{port}, --bind 127.0.0.1, server.listen(process.env.PORT, '127.0.0.1'), or bind 127.0.0.1 in a Caddyfile or haproxy.cfg`,
+      `${who} listens on ${hostAndPort(open)}, where others on the network can reach it: have it listen on loopback alone, such as with --listen 127.0.0.1:{port}, --bind 127.0.0.1, server.listen(process.env.PORT, '127.0.0.1'), bind 127.0.0.1 in a Caddyfile or haproxy.cfg, or Listen 127.0.0.1:\${PORT} in Apache's config`,
     );
 }
 

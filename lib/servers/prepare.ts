@@ -252,6 +252,8 @@ export async function prepareCommand(
       env: {
         ...added.env,
         ...process.env,
+        // After `npm run -s`, a side's own npm would not say what is wrong with it.
+        npm_config_loglevel: undefined,
         HOST: at.address,
         PORT: String(at.port),
         PWD: cwd,

@@ -115,7 +115,11 @@ function requireRight(
   };
   if (docroot !== undefined) fail(`${to} instead of ${expected}`);
   const another = `give a page that it answers with ${expected}`;
-  const howToAsk = ' (--url; in a scenario page.path)';
+  const target = location && URL.canParse(location) ? `, such as --url ${location}` : undefined;
+  const howToAsk =
+    target === undefined
+      ? ' (--url; in a scenario page.path)'
+      : `${target} (in a scenario page.path)`;
   if (status === 403 && user !== undefined)
     fail(
       `: it runs as ${user} here: open all folders above the page (chmod o+x) and the page (chmod o+r), or ${another}${howToAsk}`,
@@ -124,9 +128,9 @@ function requireRight(
     const socket =
       user === undefined
         ? ''
-        : `; if it listens on a unix socket, open that to all users (chmod o+rw; of php-fpm: listen.mode = 0666), since the server runs as ${user} here`;
+        : `, or, at "Permission denied", open its socket to all users (chmod o+rw; php-fpm: listen.mode = 0666), since the server runs as ${user} here`;
     fail(
-      `: its backend does not answer; start the backend first, since bakeoff does not${socket}${withName(check)}`,
+      `: its backend does not answer: start it, since bakeoff does not${socket}${withName(check)}`,
     );
   }
   fail(

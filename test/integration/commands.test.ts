@@ -105,11 +105,14 @@ it.each([
 });
 
 it('a command runs in the given folder on the cores of the server, with a temporary folder that is removed', async () => {
+  vi.stubEnv('npm_config_loglevel', 'silent');
+  onTestFinished(() => void vi.stubEnv('npm_config_loglevel', undefined));
   const { origin, pid, stop } = await start(command('node server.cjs'));
   const { env, folder } = JSON.parse(await (await fetch(`${origin}/about`)).text()) as {
     env: Record<string, string>;
     folder: string;
   };
+  expect(env).not.toHaveProperty('npm_config_loglevel');
   expect([folder, env['HOME'], env['PORT']]).toEqual([
     files,
     process.env['HOME'],
@@ -222,6 +225,11 @@ it.each([
     'listens on another port',
     'node server.cjs 127.0.0.1 0',
     /^node \(pid N\) listens on 127\.0\.0\.1:(\d+), and not on 127\.0\.0\.1:\d+: write \{port\} where its port belongs \(PORT in its environment says it too\), or say which port it has fixed \(--port \1; in a scenario port: \1\)$/,
+  ],
+  [
+    'listens for its administrator alone, as Caddy without a config',
+    'node server.cjs 127.0.0.1 2019',
+    /^node \(pid N\) listens on 127\.0\.0\.1:2019, and not on \S+: Caddy's administrator listens there: name a config with --config that listens at \{\$PORT\}$/,
   ],
   [
     'listens on another address',

@@ -181,7 +181,7 @@ test('a round with a restarted server is repeated; Ctrl-C removes everything and
     'round 1 is dropped and repeated: workers: its server ended under load and was started again: OOMKilled (exit code 137)',
   );
   expect(readResult(all.out)).toMatchObject({ state: 'partial' });
-  expect(run.stdout()).toContain('Ended early: 1 of 4 rounds are whole');
+  expect(run.stdout()).toContain('Ended early, after 1 of 4 rounds.');
   expect(left(all)).toEqual(untouched);
 });
 

@@ -107,7 +107,7 @@ test('a small file system is refused, and a full one keeps the finished rounds',
     variants: [{ rounds: [{}] }, { rounds: [{}] }],
   });
   // The second round may still have been complete.
-  expect(run.stdout()).toMatch(/Ended early: [12] of 3 rounds/);
+  expect(run.stdout()).toMatch(/Ended early, after [12] of 3 rounds/);
 });
 
 function mountSmall(folder: string, skip: (note: string) => void) {

@@ -177,9 +177,7 @@ test('Ctrl-C keeps finished rounds, ends all processes and exits with 130', asyn
   expect(result.variants.map(({ rounds }) => rounds.length)).toEqual([1, 1]);
   expect(result.integrity).toMatchObject({ lost: 0 });
   expect(run.stdout()).toMatch(/^open-file-cache +700,324/m);
-  expect(run.stdout()).toContain(
-    'Ended early: 1 of 3 rounds are whole and count here. The reason: interrupted.',
-  );
+  expect(run.stdout()).toContain('Ended early, after 1 of 3 rounds. The reason: interrupted.');
   expect(readFileSync(csv, 'utf8')).toMatch(/^open-file-cache,.*,partial,.*\r$/m);
   expect(readFileSync(join(runFolder(out), 'report.html'), 'utf8')).toContain('</html>');
   expect(run.stderr()).toContain('ending the run in order');
@@ -242,5 +240,5 @@ test('a server that dies invalidates the round; a second time, the run ends with
   expect(result.warnings.join('\n')).toContain(
     `round ${round} was dropped and repeated as round ${round + 1}: `,
   );
-  expect(run.stdout()).toContain('Ended early: 1 of 3 rounds');
+  expect(run.stdout()).toContain('Ended early, after 1 of 3 rounds');
 });

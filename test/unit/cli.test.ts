@@ -38,13 +38,23 @@ test.each([
   ['scenario aa --k6-script --metric cpu', /^--metric cpu: a k6 script knows no CPU time/],
   ['scenario nghttpd-img --k6-script', /^--k6-script: nghttpd-img has several load phases/],
   ['compare a=a.conf b=b.conf --prepare=', /^--prepare needs a value: --prepare 'make -s'$/],
+  ['compare a.conf b.conf --fail-if=', /^--fail-if needs a value: --fail-if 'slower>3%'$/],
   ['compare a.conf b.conf --pace 2x', /^--pace is gone: a log's requests come by /],
   [
     'compare a.conf b.conf --connections 50',
     /^there is no flag "--connections": give it in the load, such as --load "wrk -c 50"$/,
   ],
+  ['compare a.conf b.conf --vus 10', /--load "wrk -c 50"$/],
+  ['compare a.conf b.conf --foo', /^there is no flag "--foo": --help lists them$/],
+  [
+    'compare haproxy -f haproxy.cfg a.conf',
+    /^there is no flag "-f": a command and its arguments are one side, in quotes: 'haproxy -f …'$/,
+  ],
+  ['compare caddy run --config x', /are one side, in quotes: 'caddy run --config …'$/],
+  ['compare nginx -c a.conf b.conf', /are one side, in quotes: 'nginx -c …'$/],
   ['compare a.conf b.conf --name ../x', /^--name "\.\.\/x" may have a-z, 0-9 and - only/],
   ['compare 1=a.conf b.conf', /^the name of a side: "1" has to have a letter/],
+  ['compare Old_1=a.conf b.conf', /^the name of a side: "Old_1" may have a-z, 0-9 and - only, /],
 ])('%s is refused', (line, message) => refused(line.split(' '), message));
 
 test.each([
@@ -57,7 +67,7 @@ test.each([
   ['--same-within 0.01', /^--same-within 0\.01: give a percentage from 0\.01% to 50%/],
   ['--precision 1% --quick', /^--quick and --precision do not go together/],
   ['--metric p100', /^there is no --metric "p100"/],
-  ['--arrivals poisson', /^--arrivals poisson: .* no load has one/],
+  ['--arrivals poisson', /^--arrivals poisson needs a load at a rate: give one such as /],
   ['--warmup warm', /^--warmup warm: give a time from 0 s to 24 h, such as 10s or 2m$/],
   ['--max-time 0', /^--max-time 0: give a time from 1 s to 24 h, such as 10s or 2m$/],
   ['--quick=yes', /^--quick takes no value$/],

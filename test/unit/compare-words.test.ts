@@ -13,6 +13,7 @@ beforeAll(() => {
   for (const [name, text] of Object.entries({
     'a.conf': nginx,
     'b.conf': nginx,
+    'site.conf': 'server { listen 8080; }\n',
     'app.mjs': 'import http from "node:http";\nhttp.createServer().listen(1);\n',
     'apache.conf': '<VirtualHost *:80>\n  DocumentRoot "/var/www"\n</VirtualHost>\n',
   }))
@@ -24,9 +25,13 @@ beforeEach(() => void vi.stubEnv('INIT_CWD', folder));
 test.each([
   ['a.conf', /^compare wants two sides or more, and a\.conf is one: /],
   [Array(17).fill('a.conf').join(', '), /at most 16 sides/],
-  ['a.conf, :8080', / http:\/\/127\.0\.0\.1:8080\/$/],
+  ['a.conf, :8080', /: for an address write http:\/\/127\.0\.0\.1:8080\/$/],
   ['a.conf, server.mjs', /^there is no file .*\/server\.mjs, and no program server\.mjs$/],
-  ['a.conf, app.mjs', /app\.mjs is a program: give its command, 'node .*app\.mjs', /, 1],
+  [
+    'node, server.js',
+    /^there is no file .*\/server\.js: a command and its arguments are one side, in quotes: 'node server\.js'$/,
+  ],
+  ['a.conf, app.mjs', /app\.mjs is a program: give its command, 'node .*app\.mjs', /],
   ['a.conf, ', /^a side is empty: give /],
   ['a.conf, x=', /^the side x is empty: give/],
   ['a.conf, ws://localhost/', / ws:\/\/ cannot be loaded/],
@@ -47,14 +52,16 @@ test.each([
   ['--load, d=wrk', /^there is no side "d": there are a, b$/],
   ['--load, wrk, --load, wrk', /^--load is given twice for all sides$/],
   ['--load, b=', /^--load b=: there is nothing behind b=$/],
-  ['a.conf, apache.conf', /apache\.conf.*'apache2 /, 1],
-])('%s: refused in one line', async (text, message, exitCode = 2) => {
+  ['a.conf, apache.conf', /apache\.conf.*'apache2 /],
+  ['a.conf, ../', /^cannot read the config .*: it is a folder$/],
+  ['a.conf, site.conf, --in, none.conf', /^cannot read the config .*none\.conf: it is not there$/],
+])('%s: refused in one line', async (text, message) => {
   const args = text.split(', ');
   const asked = compareCommand(
     text.startsWith('--') ? ['a.conf', 'b.conf', ...args] : args,
     noAdditions,
   );
-  await expect(asked).rejects.toMatchObject({ exitCode });
+  await expect(asked).rejects.toMatchObject({ exitCode: 2 });
   expect(await refusalOf(asked)).toMatch(message);
 });
 

@@ -81,6 +81,16 @@ it.each([
 it.each([
   ['nginx', '[emerg] cannot load key "/a/b.pem": BIO_new_file() failed', /b\.pem": BIO_new/],
   [
+    'nginx',
+    'nginx: [emerg] cannot load certificate "/a/b.pem": BIO_new_file() failed (SSL: error:80000002:system library::No such file or directory:calling fopen(/a/b.pem, r) error:10000080:BIO routines::no such file)',
+    /accept it: cannot load certificate "\/a\/b\.pem": it is not there; copy it here, or name another in a copy of the config$/,
+  ],
+  [
+    'nginx',
+    'nginx: [emerg] dlopen() "/m/x.so" failed (/m/x.so: cannot open shared object file: No such file or directory)',
+    /directory\); install the module \(libnginx-mod-…\), or take its load_module line out of a copy of the config$/,
+  ],
+  [
     'h2o',
     '[/c:1] in command listen, failed to resolve the listening address: Name not known',
     /: Name not known$/,

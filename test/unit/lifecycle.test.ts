@@ -51,7 +51,7 @@ it.each([
   // A shell says so of its command.
   ['sh -c "kill -KILL \\$\\$"; exit $?', 1, /^sh was killed by the kernel, as memory ran out/],
   ['kill -KILL $$', 0, /^sh ended by SIGKILL$/],
-  ['exit 3', 1, /^sh ended with code 3$/],
+  ['exit 3', 1, /^sh ended with code 3; its log is empty$/],
 ])('the end by "%s" after the kernel has killed %i processes', async (script, more, message) => {
   const scope = await openScope(path.join(newFolder(), 'scope'));
   const child = await startChild({ command: 'sh', before: scope.enter, args: ['-c', script] });
@@ -60,6 +60,15 @@ it.each([
   const { died } = watchLifecycle('sh', child, log, scope, true, () => kills);
   kills += more;
   expect(await died).toMatch(message);
+});
+
+it("the end of npm is explained by its error, without npm's hints", async () => {
+  const folder = newFolder();
+  const scope = await openScope(path.join(folder, 'scope'));
+  const script = `printf 'npm error %s\\n' 'Missing script: "start"' '' 'To see a list of scripts, run:' '  npm run' 'A complete log of this run can be found in: /x' > ${folder}/log; exit 1`;
+  const child = await startChild({ command: 'sh', before: scope.enter, args: ['-c', script] });
+  const { died } = watchLifecycle('npm', child, path.join(folder, 'log'), scope, true);
+  expect(await died).toBe('npm ended with code 1; its log ends: npm error Missing script: "start"');
 });
 
 const at = '2026/11/20 08:15:31 ';

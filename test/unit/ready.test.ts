@@ -242,14 +242,18 @@ const b = { path: '/x', host: 'b.org' };
 const usual = '200 (--url; in a scenario page.path), or expect this one (--status 404; in ';
 
 it.each<[number, Partial<ReadyCheck>, string]>([
-  [504, {}, 'status 504: its backend does not answer; '],
+  [504, {}, 'status 504: its backend does not answer: start it, since bakeoff does not'],
   [
     502,
     { user: 'some user' },
-    'open that to all users (chmod o+rw; of php-fpm: listen.mode = 0666)',
+    'does not, or, at "Permission denied", open its socket to all users (chmod o+rw; php-fpm: listen.mode = 0666), since',
   ],
   [403, { user: 'some user' }, 'status 403: it runs as some user here: open '],
-  [301, { page: b }, '/x (host b.org) answers with status 301 to https://example.org/: give a '],
+  [
+    301,
+    { page: b },
+    'to https://example.org/: give a page that it answers with 200, such as --url https://example.org/ (in a scenario page.path), or',
+  ],
   [
     404,
     { hosts: ['_', '*.b.org', '~^c', '', 'a.org:8080', 'd.org'] },

@@ -282,10 +282,10 @@ test('verdicts of a run that ended early are not final', () => {
     verdict: 'inconclusive',
   });
   const [early, verdict] = findingLines(partial);
-  expect(early).toMatch(/^Ended early: 6 of at most 20 rounds .* 5, 10 or 20 rounds/);
+  expect(early).toMatch(/^Ended early, after 6 of at most 20 rounds\..* 5, 10 or 20 rounds/);
   const why = 'round 3 failed twice: nginx ended';
   expect(findingLines({ ...partial, endedBy: why })[0]).toMatch(
-    /count here\. The reason: round 3 failed twice: nginx ended\. No verdict is final/,
+    /rounds\. The reason: round 3 failed twice: nginx ended\. No verdict is final/,
   );
   expect(verdict).toContain('), not final; ');
   expect(findingLines({ ...partial, control: true })[1]).toContain(', not final.');

@@ -116,7 +116,7 @@ test('without comparisons the headline is the title; a control is neutral', () =
   const itself = (changes: Partial<Comparison>) =>
     headlineHtml(compared(both, changes, { control: true }), []).text;
   expect(itself({ verdict: 'inconclusive' })).toMatch(
-    /<div class="effect same"><div><h1>[^<]* are the same, and not called different</,
+    /<div class="effect same"><div><h1>[^<]* are equal, and no difference is found</,
   );
   expect(itself({})).toContain('<div class="effect inconclusive">');
 });

@@ -246,7 +246,7 @@ const aa = (again: Figures): Promise<Result> =>
 test.each([
   [
     about(100_500, uneven),
-    /^again and a are the same, and not called different: \+0\.5 % \(95 % interval −\d.* % to \+\d.* %\)\.$/,
+    /^again and a are equal, and no difference is found: \+0\.5 % \(95 % interval −\d.* % to \+\d.* %\)\.$/,
   ],
   [
     about(104_000),

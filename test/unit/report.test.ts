@@ -117,6 +117,25 @@ test('the table wraps long text, with and without colour', () => {
   expect(lines(true)[3]).toBe(`${' '.repeat(44)}\u001b[33m${part}\u001b[39m`);
 });
 
+test.each([
+  [0, false],
+  [2, true],
+])(
+  'CPU time of %i µs per request, as the kernel counts it in ticks, is shown: %s',
+  (us, isShown) => {
+    const variants = both.variants.map((variant) => ({
+      ...variant,
+      rounds: variant.rounds.map((round) => ({
+        ...round,
+        phases: round.phases.map((of) => ({ ...of, perRequest: { userCpuUs: us, readBytes: 5 } })),
+      })),
+    }));
+    const lines = terminalReport({ ...both, variants }, [], [], { ...plain, verbose: true });
+    const [heading = ''] = lines.filter((line) => line.startsWith('per request'));
+    expect([heading.includes('B read'), heading.includes('user CPU µs')]).toEqual([true, isShown]);
+  },
+);
+
 test('the terminal shows table and sentences; --verbose loads and footnotes', () => {
   const noted = { ...both, warnings: ['quick run'], footnotes: ['A footnote.'] };
   const lines = terminalReport(noted, [], ['The end.'], plain);
@@ -306,7 +325,7 @@ test.each<[string, Record<string, number>, string]>([
   [
     'less than the page before may cause',
     { ...pageTimes, '/api': 0.204 },
-    'No page is clearly faster or slower of open-file-cache than of workers, one at a time.',
+    'Loaded one at a time, no page is clearly faster or slower on open-file-cache than on workers.',
   ],
 ])('a difference on %s of a mix', (_, times, line) => {
   expect(pageLines(mixOf(times))).toEqual([line]);

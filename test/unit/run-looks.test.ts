@@ -33,7 +33,7 @@ test('a run whose rounds take long announces another time than its heading', asy
   let nowMs = 0;
   vi.spyOn(performance, 'now').mockImplementation(() => (nowMs += 5000));
   const [first] = (await runOf(clear)).announced;
-  expect(first).toMatch(/^servers start, or get warm, more slowly than planned: about .* more$/);
+  expect(first).toMatch(/^servers start, or get warm, more slowly than planned: about .* to go$/);
 });
 
 test('a run with --precision reports after a look why it continues', async () => {
@@ -143,7 +143,7 @@ test('sides are loaded one after the other once a quota held a server back', asy
   const held = new TurnsMeet(heldBack, new Set(['workers', 'open-file-cache']));
   const { result, lines, groups } = await runOf([500, held, ...clear]);
   const why = sentenceOf(heldBack);
-  expect(lines).toEqual([`round 1 is dropped and repeated: ${why}`]);
+  expect(lines).toEqual([`rounds 1 to 2 are dropped and repeated: ${why}`]);
   expect(result.dropped).toEqual([
     { round: 2, why, rps: {} },
     { round: 1, why, rps: { workers: 1000, 'open-file-cache': 500 }, counted: true },

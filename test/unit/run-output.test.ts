@@ -9,6 +9,7 @@ import type { PlanOptions } from '../../lib/runner/make-plan.ts';
 import { findScenario } from '../../lib/cli/find-scenario.ts';
 import { asRunFolder, newFolder } from '../fixtures/new-folder.ts';
 import { answers, phase } from '../fixtures/phase.ts';
+import { secondsPerRound } from '../../lib/runner/times.ts';
 import { planOf } from '../fixtures/plan.ts';
 import { openFileCache, result, workers } from '../fixtures/result.ts';
 
@@ -84,6 +85,22 @@ test('progress reports the figures of a variant in a round', () => {
   expect(printed(0)).toEqual(['round 1 of 4 to 10 · x · 1,000 requests/s · 0 errors']);
   expect(printed(1)).toEqual([
     'round 1 of 4 to 10 · x · 1,000 requests/s · 1 error, 99.99 % succeeded',
+  ]);
+});
+
+test('progress counts the rounds of the heading', () => {
+  const lines: string[] = [];
+  const line = (text: string) => void lines.push(text);
+  const progress = { running: () => undefined, finished: line, say: line, clear: () => undefined };
+  const limited = planOf(scenario, {}, two);
+  const plan = { ...limited, maxTimeSeconds: 2.5 * secondsPerRound(limited) };
+  const outcome = { phases: [phase({ requests: 1000 })] } as never;
+  for (const round of [1, 2, 3])
+    progressEvents(plan, progress).measured({ round, variant: 'x', outcome });
+  expect(lines.map((text) => text.split(' · ')[0])).toEqual([
+    'round 1 of 2',
+    'round 2 of 2',
+    'round 3 of 3',
   ]);
 });
 

@@ -281,6 +281,11 @@ describe('nghttpd', () => {
     );
   });
 
+  it('refuses several flags in a line', async () => {
+    const file = await ownConfig('-d /www --no-tls 8080\n');
+    await expect(compose(file)).rejects.toThrow(`nghttpd config ${file}:1: write one flag a line`);
+  });
+
   it('refuses to run in the background', async () => {
     await expect(compose('h2', await ownConfig('-D\n'))).rejects.toThrow(/leave out --daemon/);
   });

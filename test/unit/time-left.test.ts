@@ -51,6 +51,13 @@ test('a time is announced again once it has changed by a quarter', () => {
   expect(new TimeLeft(1).newsOf(0, 4, 4.9)).toBe('later');
 });
 
+test('a round that goes on beyond --max-time is announced once for each doubling', () => {
+  const time = new TimeLeft(4, 20);
+  time.began(4, 0);
+  const news = Array.from({ length: 120 }, (_, half) => time.newsOf(0, 4, 19 + half / 2));
+  expect(news.filter((some) => some !== undefined)).toHaveLength(2);
+});
+
 test('a shorter time is announced too, if somebody waits for it', () => {
   const ends = (plannedSeconds: number) => {
     const time = new TimeLeft(plannedSeconds);

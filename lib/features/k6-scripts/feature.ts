@@ -1,7 +1,9 @@
 import type { Feature } from '../../cli/feature.ts';
+import { usageError } from '../../errors.ts';
+import { textOf } from '../../files.ts';
 import { sendIfThere, startChild, withUserUmask } from '../../process.ts';
 import { underSignals } from '../../signals.ts';
-import { fromCallersFolder } from '../../setup/paths.ts';
+import { fromCallersFolder, typed } from '../../setup/paths.ts';
 import { thisMachine } from '../../setup/machine.ts';
 import { ensureTools } from '../../setup/tools.ts';
 
@@ -18,9 +20,10 @@ export const k6Scripts: Feature = {
 /**
  * Without arguments prints the path of k6, built first if necessary; else runs k6 with these arguments in the caller's folder and
  * returns its exit code. A signal ends k6 in order, by TERM.
- * @throws UserError without Go to build k6, Interrupted
+ * @throws UserError for a scenario (exit code 2), and without Go to build k6; Interrupted
  */
-function k6Command(args: readonly string[]): Promise<number> {
+async function k6Command(args: readonly string[]): Promise<number> {
+  requireScript(args);
   return underSignals('ending k6 in order; again to end it at once', async (signal) => {
     const { k6 } = await ensureTools(['k6'], thisMachine(), signal);
     if (args.length === 0) {
@@ -41,4 +44,19 @@ function k6Command(args: readonly string[]): Promise<number> {
     const { code } = await child.exited;
     return code ?? 1;
   });
+}
+
+/** k6 drops an import of types. */
+const scenarioImport = /^import (?!type\b)[^;]*\bfrom ['"]server-bakeoff['"]/m;
+
+/** Refuses a scenario file, which k6 cannot load. */
+function requireScript(args: readonly string[]): void {
+  const scenario = args.find(
+    (arg) => /\.[cm]?[jt]s$/.test(arg) && scenarioImport.test(textOf(fromCallersFolder(arg))),
+  );
+  if (scenario === undefined) return;
+  const run = `${typed('scenario')} ./${scenario.replace(/^\.\//, '')}`;
+  throw usageError(
+    `${scenario} is a scenario: ${run} runs it, and with --k6-script writes it for k6`,
+  );
 }

@@ -147,7 +147,7 @@ export function whyNot(
     ],
     [
       where.acceptsGzip && !acceptsGzip(load),
-      "only where requests accept gzip: --load with -H 'Accept-Encoding: gzip'",
+      "only where requests accept gzip (add -H 'Accept-Encoding: gzip' to --load)",
     ],
     [where.sendsBody && (load.body ?? '') === '', 'only where requests have a body'],
     [workers < leastWorkers, `only with ${counts(leastWorkers, 'worker')} or more`],

@@ -252,6 +252,7 @@ function wantedCandidates(
   const wanted = names.split(',').map((name) => name.trim());
   const known = all.flatMap(({ name, knob }) => [name, knob.name]);
   for (const name of wanted)
-    if (!known.includes(name)) throw unknownWord(`knob of ${server}`, name, known);
+    if (!known.includes(name))
+      throw unknownWord(`knob of ${server}`, name, known, '--list prints them');
   return all.filter(({ name, knob }) => wanted.includes(name) || wanted.includes(knob.name));
 }

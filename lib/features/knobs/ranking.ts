@@ -14,11 +14,11 @@ import type {
 } from '../../scenario/model.ts';
 import { comparisonOf, hasRatio } from '../../analysis/comparisons.ts';
 import { metrics } from '../../analysis/metrics.ts';
-import { halfWidth } from '../../analysis/statistics.ts';
-import { counts, percent, effect, tolerance, whole, isTooWide } from '../../format.ts';
+import { minimumRounds } from '../../analysis/statistics.ts';
+import { counts, effect, tolerance, whole } from '../../format.ts';
 import { metricMark } from '../../report/verdict-words.ts';
 import { leftColumn, tableOf, type Cell, type Table } from '../../report/table.ts';
-import type { Comparison, Result } from '../../result/result.ts';
+import type { BesideRatio, Comparison, Result } from '../../result/result.ts';
 import { valueNames, type Candidate } from './catalogue.ts';
 
 /** The config as it is, or with knobs. */
@@ -201,25 +201,27 @@ export function rankingTable(effects: readonly Effect[], { sameWithin }: Result)
   const metric = effects[0]?.comparison.metric ?? 'rps';
   const column = (title: string, cell: (comparison: Comparison) => Cell) =>
     leftColumn(title, ({ comparison }: Effect) => cell(comparison));
-  const effectText = (measured: { ratio: number; ci95: [number, number] } | null) =>
-    measured === null ? '' : effect(measured.ratio, measured.ci95);
+  const effectText = (measured: BesideRatio | Comparison | null, { roundRatios }: Comparison) => {
+    if (measured === null) return '';
+    // Of few rounds, the interval may be of no width.
+    const interval = roundRatios.length < minimumRounds ? undefined : measured.ci95;
+    return effect(measured.ratio, interval);
+  };
   const columns = [
     column(metric === 'rps' ? 'requests/s' : metricMark(metric).trim(), (comparison) =>
-      hasRatio(comparison) ? effectText(comparison) : '',
+      hasRatio(comparison) ? effectText(comparison, comparison) : '',
     ),
   ];
-  if (metric !== 'cpu') columns.push(column('CPU/request', ({ cpu }) => effectText(cpu)));
-  if (metric !== 'p99') columns.push(column('p99', ({ latency }) => effectText(latency.p99)));
+  if (metric !== 'cpu') columns.push(column('CPU/request', (of) => effectText(of.cpu, of)));
+  if (metric !== 'p99') columns.push(column('p99', (of) => effectText(of.latency.p99, of)));
   columns.push(column('here', (comparison) => verdictCell(comparison, sameWithin)));
   return tableOf(effects, [leftColumn('knob', ({ candidate }) => candidate.name), ...columns]);
 }
 
-function verdictCell({ verdict, why, ratio, ci95 }: Comparison, sameWithin: number): Cell {
+function verdictCell({ verdict, why }: Comparison, sameWithin: number): Cell {
   const part = verdict === 'none' ? why : verdictNames[verdict];
   let text = part;
   if (verdict === 'same') text += `, same within ${tolerance(sameWithin)}`;
-  if (verdict === 'inconclusive' && !isTooWide(ci95))
-    text += ` ±${percent(halfWidth({ ratio, interval: ci95 }))}`;
   return { text, part, verdict };
 }
 

@@ -5,7 +5,7 @@ import { makeFolder } from '../../files.ts';
 import { writeForUser, writeWhole } from '../../writing.ts';
 import { counts } from '../../format.ts';
 import type { Result } from '../../result/result.ts';
-import { historyParts } from './history.ts';
+import { effectsOf, historyParts } from './history.ts';
 import type { Contribute } from '../../report/contribution.ts';
 import { isPage } from '../../report/html/page.ts';
 import { runPage } from '../../report/html/run-page.ts';
@@ -97,9 +97,11 @@ function keptResults(folders: readonly string[]): { kept: Result[]; leftOut: str
   }
   const runs = withoutCopies(read);
   const complete = runs.filter(({ state }) => state === 'complete');
-  const kept = complete.filter(({ quick }) => !quick);
+  const whole = complete.filter(({ quick }) => !quick);
+  const kept = whole.filter((result) => effectsOf([result]).size > 0);
   const others = [
-    [complete.length - kept.length, 'with --quick'],
+    [complete.length - whole.length, 'with --quick'],
+    [whole.length - kept.length, 'without a verdict'],
     [runs.length - complete.length, 'that ended early'],
     [read.length - runs.length, 'that another folder has too'],
     [problems.length, `without a readable result (${problems[0]})`],

@@ -80,7 +80,9 @@ test('the table has each run with its boot, and what boots differ by below it', 
     ['second', '1', '4'],
     ['third', '2', '4'],
   ]);
-  expect(part?.below[0]).toMatch(/^Over 2 boots: \+25 % \[.*\]; boots differ by ±5\.\d %/);
+  expect(part?.below[0]).toMatch(
+    /^Over 2 boots: \+25 % \[.*\]; boots differ by ±5\.\d % \(standard deviation\) more than their rounds explain/,
+  );
   expect(historyParts(results.slice(0, 2))[0]?.below[0]).toMatch(
     /^Over 2 runs: .*All are of one boot/,
   );

@@ -25,11 +25,13 @@ export interface KeptEffect {
   roundRatios: readonly number[];
 }
 
-/** Returns the comparisons of all runs, by what they compare. Runs with too few rounds have none. */
+/** Returns the comparisons of all runs, by what they compare. Runs with too few rounds have none, nor have those without a verdict. */
 export function effectsOf(results: readonly Result[]): Map<string, KeptEffect[]> {
   const all = results.flatMap(({ run, environment, comparisons }) =>
     comparisons
-      .filter(({ roundRatios }) => roundRatios.length >= minimumRounds)
+      .filter(
+        ({ verdict, roundRatios }) => verdict !== 'none' && roundRatios.length >= minimumRounds,
+      )
       .map(({ variant, baseline, metric, roundRatios }) => ({
         what: `${variant} against ${baseline}, ${metricWords[metric].name}`,
         effect: { run, boot: environment.bootId, roundRatios },
@@ -148,7 +150,7 @@ function pooledLine(effects: readonly KeptEffect[]): string {
     return 'One run: what differs between boots of this machine is in no interval.';
   const { ratio, interval, between, unit, units } = pooled(effects);
   const mean = `Over ${units} ${unit}s: ${effect(ratio, interval)}`;
-  const spread = `${unit}s differ by ±${percent(between)} (standard deviation) beyond what their rounds differ by`;
+  const spread = `${unit}s differ by ±${percent(between)} (standard deviation) more than their rounds explain`;
   if (unit === 'boot') return `${mean}; ${spread}.`;
   return `${mean}; ${spread}. All are of one boot: what differs between boots is in no interval.`;
 }

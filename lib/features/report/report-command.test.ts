@@ -116,13 +116,17 @@ test('--history shows all whole runs of a scenario, and no others', async () => 
   run('02', 'mine', { quick: false, environment: { ...environment, bootId: 'b' } });
   run('03', 'mine', { quick: true });
   run('04', 'other', { quick: false });
+  run('10', 'mine', {
+    quick: false,
+    comparisons: [{ ...first, verdict: 'none', roundRatios: [1.2, 1.22, 1.18, 1.21] }],
+  } as Partial<Result>);
   expect(await main(['report', '--history', 'mine']), complained.join()).toBe(0);
   expect(printed[0]).toBe('open-file-cache against workers, requests/s:');
   expect(
     printed.filter((line) => line.startsWith('2026-')).map((line) => line.slice(8, 10)),
   ).toEqual(['01', '02']);
   expect(printed.join('\n')).toMatch(/^Over 2 boots: \+20 % \[/m);
-  expect(complained).toEqual(['left out: 1 run with --quick']);
+  expect(complained).toEqual(['left out: 1 run with --quick, 1 run without a verdict']);
   const kept = join(home, 'results', '2026-11-01T08-00-00-mine');
   const copy = join(home, 'results', '2026-11-09T08-00-00-mine');
   fs.cpSync(kept, copy, { recursive: true });
@@ -130,7 +134,9 @@ test('--history shows all whole runs of a scenario, and no others', async () => 
   [printed, complained] = [[], []];
   expect(await main(['report', '--history', 'mine']), complained.join()).toBe(0);
   expect(printed.join('\n')).toBe(shown);
-  expect(complained).toEqual(['left out: 1 run with --quick, 1 run that another folder has too']);
+  expect(complained).toEqual([
+    'left out: 1 run with --quick, 1 run without a verdict, 1 run that another folder has too',
+  ]);
   fs.rmSync(copy, { recursive: true });
   run('05', 'mine', { state: 'partial' });
   run('06', 'mine', {
@@ -141,7 +147,7 @@ test('--history shows all whole runs of a scenario, and no others', async () => 
   expect(await main(['report', '--history', 'mine']), complained.join()).toBe(0);
   expect(complained).toEqual([
     expect.stringMatching(
-      /^left out: 1 run with --quick, 1 run that ended early, 2 runs without a readable result \(\S+2026-11-06\S+json .*: comparisons\[0\]\.roundRatios\[1\] 0 has to be above 0, .*\)$/,
+      /^left out: 1 run with --quick, 1 run without a verdict, 1 run that ended early, 2 runs without a readable result \(\S+2026-11-06\S+json .*: comparisons\[0\]\.roundRatios\[1\] 0 has to be above 0, .*\)$/,
     ),
   ]);
   printed = [];

@@ -41,7 +41,7 @@ export async function readLog(
   const hosts = new Map<string, Counts<string>>();
   const leftOut = new LeftOut();
   const forms = formats.map(lineForm);
-  let [lines, kept] = [0, 0];
+  let [lines, kept, hostless] = [0, 0, 0];
   const add = (line: string) => {
     if (line === '' || line === '\r') return;
     lines++;
@@ -52,6 +52,7 @@ export async function readLog(
     const { method, status, host = '' } = entry;
     if (methods === 'safe' && !safeMethods.includes(method))
       return leftOut.add(`${method}, which may change data (--methods all)`, line);
+    if (host === '') hostless++;
     if (host !== (site ?? host)) return leftOut.add(`for other hosts than ${site}`, line);
     const counted = hosts.get(host) ?? new Counts<string>();
     const key = `${method} ${statusWithout(status)} ${sendable(entry.target)}`;
@@ -70,6 +71,8 @@ export async function readLog(
   for (const { host, sum } of others) leftOut.add(`for other hosts than ${first?.host}`, host, sum);
   const left = leftOut.lines();
   const all = counts(lines, 'line');
+  if (first === undefined && site !== undefined && hostless > 0)
+    throw usageError(`--log ${files.join(' ')}: it names no hosts: leave --site out`);
   if (first === undefined)
     throw usageError(
       `--log ${files.join(' ')}: ${lines === 0 ? 'it is empty' : `none of ${all} can be used. ${left.join('')} Give a log in the combined format, or with an object in JSON on each line`}`,
@@ -77,7 +80,7 @@ export async function readLog(
   const host = present({ host: first.host || undefined });
   const { requests, paths, sum } = mixOf(first.counted);
   const rarer = paths === 0 ? '' : `, and rarer ones of ${counts(paths, 'path')}`;
-  const summary = `Of the log's ${all}, ${percent(sum / lines)} are in the load: ${counts(requests.length - paths, 'request')}${rarer}.`;
+  const summary = `Of the log's ${all}, ${percent(sum / lines)} are in the load: ${counts(requests.length - paths, 'different request')}${rarer}.`;
   return { requests, ...host, notes: [summary, ...left] };
 }
 

@@ -63,7 +63,7 @@ test('the most frequent come first, with their most frequent status; 304 is 200'
     { ...get, target: '/b', status: 404, weight: 3 },
     { ...get, target: '/%C3%A4' },
   ]);
-  expect(notes).toEqual(["Of the log's 8 lines, 100 % are in the load: 3 requests."]);
+  expect(notes).toEqual(["Of the log's 8 lines, 100 % are in the load: 3 different requests."]);
 });
 
 test('skipped lines are counted, with an example without secrets', async () => {
@@ -79,7 +79,7 @@ test('skipped lines are counted, with an example without secrets', async () => {
       'x'.repeat(2 ** 20),
   );
   expect(requests).toHaveLength(1);
-  expect(notes[0]).toBe("Of the log's 14 lines, 36 % are in the load: 1 request.");
+  expect(notes[0]).toBe("Of the log's 14 lines, 36 % are in the load: 1 different request.");
   expect(notes[1]).toMatch(
     /^Left out: 3 no HTTP request, .*; 1 POST, .*\(--methods all\), such as "POST \/pay\?card=….*; 2 for another server, .*; 1 without an answer, .*; 1 of an unknown form, such as "half"; 1 longer than 64 KiB/,
   );
@@ -122,22 +122,28 @@ test('keeps 10,000 distinct requests, and merges the rest by path', async () => 
   const late = combined('GET /late?x=1 HTTP/1.1').repeat(500);
   const { requests, notes } = await read(lines.join('') + late);
   expect(notes).toEqual([
-    "Of the log's 40,498 lines, 100 % are in the load: 10,000 requests, and rarer ones of 2 paths.",
+    "Of the log's 40,498 lines, 100 % are in the load: 10,000 different requests, and rarer ones of 2 paths.",
   ]);
   expect(requests).toHaveLength(10_002);
   expect(requests.find(({ target }) => target === '/late?x=1')?.weight).toBe(500);
   expect(requests.at(-1)).toMatchObject({ target: '/rest1?10001', weight: 10_000 });
 });
 
-test.each<[string, string, RegExp]>([
+test.each<[string, string, RegExp, LogOptions?]>([
   ['an empty log', '', /^--log log: it is empty$/],
+  [
+    'a site of a log without hosts',
+    combined('GET / HTTP/1.1'),
+    /^--log log: it names no hosts: leave --site out$/,
+    { host: 'shop.example' },
+  ],
   [
     'another format',
     'a b c\nd e\n',
     /none of 2 lines can be used\. Left out: 2 of an unknown form, such as "a"\. Give a log in the combined/,
   ],
-])('%s is refused', async (_, text, message) => {
-  expect(await refusalOf(read(text))).toMatch(message);
+])('%s is refused', async (_, text, message, options) => {
+  expect(await refusalOf(read(text, options))).toMatch(message);
 });
 
 test('a gzipped log', async () => {

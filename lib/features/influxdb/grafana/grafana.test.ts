@@ -46,12 +46,12 @@ it('without Grafana, offers three ways to get it', async () => {
   const machine = testMachine();
   await expect(findGrafana(machine)).rejects.toThrow(
     new RegExp(
-      `^Grafana is missing.*\n.*GRAFANA_HOME.*\n.*on PATH\n.*Docker .then ${image} is used.$`,
+      `^Grafana is missing.*\n.*GRAFANA_HOME.*\n.*on PATH\n  install Docker: bakeoff then runs ${image}$`,
     ),
   );
   script(machine, 'docker', 'echo "Cannot connect to the Docker daemon" >&2; exit 1');
   await expect(findGrafana(machine)).rejects.toThrow(
-    'let Docker work, which says: Cannot connect to the Docker daemon',
+    /^ {2}mend Docker \(Cannot connect to the Docker daemon\): bakeoff then runs \S+$/m,
   );
 });
 

@@ -75,7 +75,7 @@ export async function findGrafana(machine: Machine, signal?: AbortSignal): Promi
     'Grafana is missing. One of these three ways to get it:',
     '  unpack it from https://grafana.com/grafana/download?platform=linux and set GRAFANA_HOME to its folder',
     '  install its package (https://grafana.com/docs/grafana/latest/setup-grafana/installation/), so that grafana is on PATH',
-    `  ${problem === undefined ? 'install Docker' : `let Docker work, which says: ${problem}`} (then ${image} is used)`,
+    `  ${problem === undefined ? 'install Docker' : `mend Docker (${problem})`}: bakeoff then runs ${image}`,
   ]);
 }
 
