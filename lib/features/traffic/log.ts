@@ -24,8 +24,8 @@ export interface LogOptions {
 
 /** Rarer requests are put together by path, up to so many paths. */
 const mostRequests = 10_000;
-/** Different requests that are kept in memory; later ones are left out. */
-const mostKept = 1_000_000;
+/** Different requests that are kept in memory, and their characters; later ones are left out. */
+const mostKept = { requests: 1_000_000, characters: 256e6 };
 
 /**
  * Reads access logs: the combined or common format (also with a host before it), or a JSON object per line. `-` is stdin; .gz is gzip.
@@ -41,7 +41,8 @@ export async function readLog(
   const hosts = new Map<string, Counts<string>>();
   const leftOut = new LeftOut();
   const forms = formats.map(lineForm);
-  let [lines, kept, hostless] = [0, 0, 0];
+  let [lines, hostless] = [0, 0];
+  const kept = { requests: 0, characters: 0 };
   const add = (line: string) => {
     if (line === '' || line === '\r') return;
     lines++;
@@ -56,8 +57,12 @@ export async function readLog(
     if (host !== (site ?? host)) return leftOut.add(`for other hosts than ${site}`, line);
     const counted = hosts.get(host) ?? new Counts<string>();
     const key = `${method} ${statusWithout(status)} ${sendable(entry.target)}`;
-    if (!counted.has(key) && ++kept > mostKept)
-      return leftOut.add(`after ${whole(mostKept)} different ones`, line);
+    if (!counted.has(key)) {
+      if (kept.requests >= mostKept.requests || kept.characters >= mostKept.characters)
+        return leftOut.add(`after ${whole(kept.requests)} different ones`, line);
+      kept.requests++;
+      kept.characters += key.length;
+    }
     hosts.set(host, counted);
     counted.add(key);
   };
