@@ -20,7 +20,7 @@ import { fewAnswersLines, fewRoundsLines, runName, serversOf } from '../runner/m
 import { onlyThisMachine, type Machines } from '../runner/machines.ts';
 import { type Plan, type PlanDraft, type RunContext } from '../runner/plan.ts';
 import { estimatedSeconds } from '../runner/times.ts';
-import { priorityOf, type Priority } from '../runner/priority.ts';
+import { priorityOf } from '../runner/priority.ts';
 import {
   checkResultsFolder,
   createRunFolder,
@@ -204,7 +204,6 @@ export async function runPlan(
       ...addressLines(plan),
       ...headingLines(headingOf(plan, environment)),
       ...lookLine(toExamine),
-      ...priorityLine(priority),
       ...(environment.coreNotes ?? []),
       ...fewAnswersLines(draft),
       ...fewRoundsLines(draft),
@@ -212,6 +211,7 @@ export async function runPlan(
       ...shorterLine(draft, options, shorterBy),
     ]);
     const events = progressEvents(plan, progress);
+    priority.tell = () => progress.say(goesFirstLine);
     const context = {
       ...run,
       plan,
@@ -245,12 +245,8 @@ export async function runPlan(
   }
 }
 
-function priorityLine({ goesFirst }: Priority): string[] {
-  if (!goesFirst) return [];
-  return [
-    'servers and k6 go before other programs on their cores (BAKEOFF_PRIORITY=no: they do not)',
-  ];
-}
+const goesFirstLine =
+  'servers and k6 go before other programs on their cores (BAKEOFF_PRIORITY=no: they do not)';
 
 /** Announces the loads after the rounds, if there are any. With --max-time, more rounds may leave less time for them. */
 function lookLine({ fewest, most }: ReturnType<typeof secondsToExamine>): string[] {

@@ -17,6 +17,8 @@ export interface Priority {
   goesFirst: boolean;
   /** The priority of this process's session is taken back if this process is killed. */
   isGuarded?: true;
+  /** Called before the first load that goes first. */
+  tell?: () => void;
 }
 
 /** Whether what this process starts may go first. Root in a container often may not. */
@@ -48,7 +50,10 @@ export async function raisePriority(priority: Priority | undefined, stages: read
     isWatched(server) && !isRemote(server) ? server.processes() : [],
   );
   await Promise.all(servers.map((pid) => prioritise(Number(pid), firstNice, usualNice)));
-  if (!priority.isGuarded) takeBackOnceGone();
+  if (!priority.isGuarded) {
+    takeBackOnceGone();
+    priority.tell?.();
+  }
   priority.isGuarded = true;
   // Else k6 would keep this process from its samples.
   await prioritise(process.pid, firstNice, usualNice);

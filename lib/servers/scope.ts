@@ -12,6 +12,7 @@ import { shellWord } from '../scenario/load/shell-words.ts';
 import {
   becoming,
   run,
+  sendIfThere,
   startChild,
   withUserUmask,
   wordsOf,
@@ -74,7 +75,9 @@ export async function openScope(folder: string, user?: RunAs) {
 
   async function end(): Promise<void> {
     const left = isMarked ? processes(true) : [];
-    const endBy = ({ process, exited }: Child) => {
+    const endBy = ({ pid, process, exited }: Child) => {
+      // A server without a user of its own may have stopped it.
+      sendIfThere(pid, 'SIGCONT');
       process.stdin?.on('error', () => undefined).end(`${left.join(' ')}\n`);
       return Promise.race([exited, delay(endMs, undefined, { ref: false })]);
     };
