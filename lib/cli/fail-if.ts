@@ -106,7 +106,7 @@ export function failIfCode(
 type State = 'holds' | 'open' | 'fails' | 'unknown';
 const words: Readonly<Record<State, string>> = {
   holds: 'true',
-  open: 'not shown, as its interval leaves it open',
+  open: 'not certain, since its interval allows both',
   fails: 'false',
   unknown: '',
 };

@@ -75,14 +75,14 @@ export function failureCause(cause: FailureCause | undefined): string {
   return `${lines.join(' and ')} turned them away: take ${them} out of a copy of the config, or load ${less}`;
 }
 
-/** "its accept queue (for 5) overflowed 1,809 times"; '' if it did not. */
+/** "its accept queue (of 5 places) overflowed 1,809 times"; '' if it did not. */
 function overflowClause(queue: Overflows): string {
   return queue.count === 0 ? '' : `its accept queue${overflowText(queue)}`;
 }
 
 /** Follows the queue's owner. @param did what it did so often */
 export function overflowText({ backlog, count }: Overflows, did = ' overflowed'): string {
-  const whose = backlog === undefined ? ", or another side's," : ` (for ${whole(backlog)})`;
+  const whose = backlog === undefined ? ", or another side's," : ` (of ${whole(backlog)} places)`;
   return `${whose}${did} ${count === 1 ? 'once' : `${whole(count)} times`}`;
 }
 

@@ -3,7 +3,6 @@ import { extent, groupedBy } from '../analysis/statistics.ts';
 import {
   coreCount,
   counts,
-  duration,
   effect,
   enumeration,
   formatCpuList,
@@ -36,7 +35,7 @@ export type Templates<F extends AnyFinding> = {
 /** Templates of features, by code. */
 export type AnyTemplates = Readonly<Record<string, Template<never>>>;
 
-const moreCores = 'give the generator more cores (--generator-cpus) or the load more threads (-t)';
+const moreCores = 'give the generator more cores (--generator-cpus) or the load more threads';
 const coreFlags = '(--server-cpus, --generator-cpus)';
 const noiseIsIn = "the machine's noise is in their ratios";
 const leftTurns = `so the sides are loaded one after the other: ${noiseIsIn}`;
@@ -65,12 +64,12 @@ const templates: Templates<Finding> = {
     const pair = `${f.variant} and ${f.baseline}`;
     const cpu = f.kind === 'starved' ? ', latency and CPU per request' : ' and latency';
     const consequence = f.hasVerdict
-      ? `the difference of ${pair} is not as large as measured, and too large to come from that alone`
+      ? `part of the difference of ${pair} may come from that, but not all of it`
       : `requests/s${cpu} of ${pair} do not compare`;
     return `${oneSidedText(f)}, so ${consequence}: ${remedies[f.kind]}, and run again`;
   },
   pauses: (f) =>
-    `${enumeration(f.variants)} paused for about ${scaledTime(f.usualMs)} at a time, and a round of ${duration(f.loadSeconds)} with one pause more has fewer requests: longer rounds even that out (--duration ${f.neededSeconds}s)`,
+    `${enumeration(f.variants)} paused for about ${scaledTime(f.usualMs)} at a time, and a round of ${scaledTime(1000 * f.loadSeconds)} with one pause more has fewer requests: longer rounds even that out (--duration ${f.neededSeconds}s)`,
   steal: (f) =>
     `steal time: the host gave others up to ${useText(f, f.of)}: run again when it is quieter, or on a machine of your own`,
   'others-beside-generator': (f, _, all) =>
@@ -102,13 +101,13 @@ const templates: Templates<Finding> = {
   failed: (f, who) =>
     `${who}: ${enumeration([...errorsTexts(f), ...answersTexts(f)])} among ${whole(f.requests)} requests: ${failureCause(f.cause) || 'requests/s alone do not compare'}`,
   hung: (f, who) =>
-    `${who}: ${hungText(f.requests)}${f.isOverflowed ? '' : ': the server has probably forgotten them, or is slow to accept connections (give a longer --duration, or fewer with -c)'}; they count as failed`,
+    `${who}: ${hungText(f.requests)}${f.isOverflowed ? '' : ': the server has probably forgotten them, or is slow to accept connections (give a longer --duration, or fewer with -c)'}; ${f.requests === 1 ? 'it counts' : 'they count'} as failed`,
   unsent: (f, who) =>
     `${who}: ${whole(f.unsent)} of ${whole(f.due)} requests were due and could not be sent: ${rateCause(f.cause)}`,
   stalled: (f, who) =>
     `${who} stalled for up to ${scaledTime(f.longestMs)} in ${roundsText(f)}, and nothing else is known to have: look at its log and its backend`,
   'generator-stalled': (f, who) =>
-    `${who}: the generator stalled in ${percent(f.share)} of the turns (others had its core, or the host took it); those were left out and made again, up to a quarter of all`,
+    `${who}: the generator stalled in ${percent(f.share)} of the turns (others had its core, or the host took it); such turns are left out and made again, up to a quarter of all`,
   'late-sends': (f, who) =>
     `${who}: one request in a hundred left ${scaledTime(f.lateMs)} late or more, which its latency includes (p99 ${scaledTime(f.latencyMs)}): ${rateCause(f.cause)}`,
   'late-reads': (f, who) =>
@@ -125,7 +124,7 @@ const templates: Templates<Finding> = {
     return `full accept queues turned connections away, which then fail, or wait for 0.2 s to some seconds: ${enumeration(each)}: take fewer connections${always}, or give the server a longer backlog (a setting of its own, up to net.core.somaxconn)`;
   },
   'one-turn': (f) =>
-    `${enumeration(f.variants)}: answers take so long that the sides were loaded one after the other within each round: ${noiseIsIn}`,
+    `${enumeration(f.variants)}: some answers took so long that the sides were loaded one after the other within each round: ${noiseIsIn}`,
   'late-link': (f) =>
     `${enumeration(f.variants)}: the link was later than the delay that was asked for, so it may be what is compared: give both sides, on whose cores it runs, more of them ${coreFlags}, or take fewer connections`,
   'tls-differs': ({ part, values }) => {

@@ -93,10 +93,10 @@ export const coresText = (cpus: readonly number[]): string =>
 /** @param by as Phase.alsoLoadedBy */
 export const strangerText = (by: string): string => by || 'another program';
 
-/** What waits depend on. */
+/** Why the same waits take more from one side than from the other. */
 const unlikeTexts = {
-  depth: 'with more requests under way',
-  cost: 'with less CPU time per request',
+  depth: 'but it has more requests under way and loses less by that',
+  cost: 'but its requests take less CPU time and it loses more by that',
   jobs: 'and jobs of their own then fall on fewer requests',
 } as const;
 

@@ -54,6 +54,9 @@ export function besideVerdicts({
   });
 }
 
+/** Characters of a reason in a cell: as long as a failed share and a name. */
+const longestReason = 40;
+
 /** Returns ratio and interval, and the verdict or why there is none. A doubtful verdict has the colour of an inconclusive one. */
 export function verdictCell(
   comparison: Comparison,
@@ -72,7 +75,9 @@ export function verdictCell(
   }
   if (verdict === 'none') {
     const shown = hasRatio(comparison) ? `${metricMark(metric)}${effect(ratio)}` : '–';
-    return { text: `${shown} ${why}${marks}${beside}`, part: why + marks, verdict };
+    // The sentence below the table has it whole.
+    const reason = why.length > longestReason ? 'no verdict' : why;
+    return { text: `${shown} ${reason}${marks}${beside}`, part: reason + marks, verdict };
   }
   const marked = inWords(metric, verdict) + marks;
   const text = `${metricMark(metric)}${effect(ratio, ci95)} ${marked}${beside}`;

@@ -72,7 +72,7 @@ function gapIn(
   return `nothing was sampled for ${scaledTime(longestMs)} of the load: bakeoff was stopped (Ctrl-Z, a suspended machine), or had no CPU time; leave it running, and end what else uses its cores`;
 }
 
-/** The two clocks are read this far apart at most, if the process is interrupted between them. */
+/** The two clocks may be read this far apart, if the process is interrupted between them each time. */
 const toleratedStepMs = 50;
 
 /** The wall clock stamps the samples in the database. */

@@ -44,14 +44,29 @@ export interface UsageReaders {
   shared(): SharedUse;
 }
 
+const clockTries = 3;
+/** Nothing came between two readings that are not farther apart. */
+const togetherMs = 1;
+
+/** Reads both clocks. On a busy machine, other programs may come between, which would look as if somebody had set the clock. */
+function readClocks(): Pick<UsageSample, 'atMs' | 'wallAheadMs'> {
+  let [clocks, leastMs] = [{ atMs: 0, wallAheadMs: 0 }, Infinity];
+  for (let tries = 0; tries < clockTries && leastMs > togetherMs; tries++) {
+    const atMs = machineClock.monotonicMs();
+    const wallAheadMs = machineClock.wallMs() - atMs;
+    const tookMs = machineClock.monotonicMs() - atMs;
+    if (tookMs < leastMs) [clocks, leastMs] = [{ atMs, wallAheadMs }, tookMs];
+  }
+  return clocks;
+}
+
 /** Samples 1 to 10 times a second from now on. */
 export function sampleUsage({ servers, shared }: UsageReaders) {
   const samples = servers.map((): UsageSample[] => []);
   const take = () => {
-    const atMs = machineClock.monotonicMs();
-    const wallAheadMs = machineClock.wallMs() - atMs;
+    const clocks = readClocks();
     const usages = servers.map((usage) => usage());
-    const all = { atMs, wallAheadMs, serversCpuSeconds: total(usages, cpuOf), ...shared() };
+    const all = { ...clocks, serversCpuSeconds: total(usages, cpuOf), ...shared() };
     for (const [place, usage] of usages.entries()) samples[place]?.push({ ...all, ...usage });
   };
   take();

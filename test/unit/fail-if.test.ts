@@ -34,7 +34,7 @@ test('uses all comparisons of what was run', () => {
 const latency = { p50: null, p90: null, p99: null };
 const p99: Comparison['latency']['p99'] = { ratio: 1.2, ci95: [1.1, 1.3], verdict: 'none' };
 const slowerByCpu: Comparison['cpu'] = { ratio: 1.66, ci95: [1.38, 1.98], verdict: 'slower' };
-const open = 'not shown, as its interval leaves it open';
+const open = 'not certain, since its interval allows both';
 test.each<[string, Partial<Comparison>, number, ...string[]]>([
   ['inconclusive', { verdict: 'inconclusive' }, 3, 'requests/s +33 % [31, 34] inconclusive: true'],
   ['slower', { verdict: 'faster' }, 0, 'requests/s +33 % [31, 34] faster: false'],

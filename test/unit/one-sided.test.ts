@@ -92,7 +92,9 @@ test('waits cost no verdict on a far larger difference', () => {
   expect(judged(waits(0.06, 0.07, 0.06, 0.07), waits(0, 0.01, 0, 0))).toMatchObject({
     verdict: 'slower',
     warnings: [
-      expect.stringMatching(/, so the difference of b and a is not as large as measured, and too /),
+      expect.stringMatching(
+        /, so part of the difference of b and a may come from that, but not all/,
+      ),
     ],
   });
 });
@@ -115,8 +117,18 @@ const dearer: Sides = (share) => {
 };
 
 test.each<[string, Sides, number, RegExp]>([
-  ['has more requests under way', moreUnderWay, 0.4, /^a waited 40 % .*, b 40 %, with more req/],
-  ['takes far more CPU time', dearer, 0.85, /^b waited 85 % .*, a 85 %, with less CPU time per/],
+  [
+    'has more requests under way',
+    moreUnderWay,
+    0.4,
+    /^a waited 40 % .*, b 40 %, but it has more requests/,
+  ],
+  [
+    'takes far more CPU time',
+    dearer,
+    0.85,
+    /^b waited 85 % .*, a 85 %, but its requests take less/,
+  ],
 ])('equal waits cost the verdict if one side %s', (_, sides, share, why) => {
   const judgedAt = (waited: number) => summarise(facts, sides(waited)).comparisons[0];
   expect(judgedAt(0.02)?.verdict).toBe('slower');

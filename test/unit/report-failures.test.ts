@@ -171,7 +171,7 @@ test('accept queues that overflowed are named where it mattered', () => {
     result([workers, variant]).warnings.filter((note) => /queue|forgotten/.test(note));
   const lines = (text: string) => [expect.stringContaining(`: that of open-file-cache${text}, or`)];
   const times = (count: string) =>
-    lines(` (for 5) ${count} times: take fewer connections (6 always find room)`);
+    lines(` (of 5 places) ${count} times: take fewer connections (6 always find room)`);
   // The cause of hung requests is known: no guess.
   expect(notesOf(overflowing({ hung: 3, inFlight: 100 }, 300, 5))).toEqual(times('1,800'));
   expect(notesOf(overflowing({ latencyMs: latency(1, 90, 1100) }))).toEqual(
@@ -233,7 +233,7 @@ test.each([
   ],
   [
     { ...reset, acceptQueue: { overflows: 1, backlog: 5 } },
-    '6,000 errors (5,940 reset, 60 other, read: no route to host) and its accept queue (for 5) overflowed 6 times',
+    '6,000 errors (5,940 reset, 60 other, read: no route to host) and its accept queue (of 5 places) overflowed 6 times',
   ],
   [phase({ requests: 0, latencyMs: noLatency }), 'no request ended within the load'],
 ])(

@@ -1,9 +1,10 @@
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import {
   interruptsApart,
+  machineClock,
   watchMachine,
   type CoreSeconds,
   type MachineReading,
@@ -347,6 +348,19 @@ describe('the sampler', () => {
   };
   const used = { cpuSeconds: 0, waitedSeconds: 0, rssBytes: 1, ...noQuota, stopped: false };
   const halfACore = () => ({ ...used, cpuSeconds: performance.now() / 2000 });
+
+  test('what comes between the readings of both clocks is no step of a clock', () => {
+    const begin = machineClock.monotonicMs();
+    // Something takes 100 ms after the first reading.
+    const readings = [0, 100, 100, 100.1].map((ms) => begin + ms);
+    const clock = vi.spyOn(machineClock, 'monotonicMs');
+    onTestFinished(() => clock.mockRestore());
+    clock.mockImplementation(() => readings.shift() ?? begin + 100);
+    const wallMs = vi.spyOn(machineClock, 'wallMs').mockReturnValue(begin + 100 + 5);
+    onTestFinished(() => wallMs.mockRestore());
+    const [first] = start(halfACore).samplesOf(0);
+    expect(first?.wallAheadMs).toBeCloseTo(5, 6);
+  });
 
   test('keeps CPU time correct when the wall clock is set back', () => {
     const sampler = start(halfACore);

@@ -342,7 +342,7 @@ test('sides with responses too slow for turns are named', () => {
   const named = (...variants: MeasuredVariant[]) =>
     warningsWith('one after the other', ...variants);
   expect(named(inTurns('a', 1, false), inTurns('b', 1, true))).toEqual([
-    expect.stringMatching(/^b: answers take so long that the sides were loaded one after/),
+    expect.stringMatching(/^b: some answers took so long that the sides were loaded one after/),
   ]);
   // A short load also has a single turn.
   expect(named(inTurns('a', 1, false), inTurns('b', 1, false))).toEqual([]);
