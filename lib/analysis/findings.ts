@@ -14,10 +14,9 @@ import {
   perRequestOf,
   phasesIn,
   reconnectsOf,
-  wholeRounds,
 } from './phases.ts';
 import { dependenceOf, falseNotes } from './rounds.ts';
-import { extent, groupedBy, median, minimumRounds, total } from './statistics.ts';
+import { extent, groupedBy, median, total } from './statistics.ts';
 import type { MeasuredVariant, RunFacts } from './verdict.ts';
 import { gainsWithin } from './within-windows.ts';
 
@@ -28,16 +27,13 @@ export function findingsOf(
   variants: readonly VariantResult[],
   comparisons: readonly Judgement[],
 ): Finding[] {
-  const rounds = wholeRounds(variants);
   const namesOf = (is: (variant: VariantResult) => boolean) => allNames(variants.filter(is));
   const oneTurn = namesOf(({ rounds }) =>
     rounds.some(({ phases }) => phases.some(({ turns }) => turns?.count === 1 && turns.waits)),
   );
   const late = namesOf(({ network }) => network?.delayHeld === false);
-  const hasFewRounds = rounds > 0 && rounds < minimumRounds && comparisons.length > 0;
   const all: (Finding | false)[] = [
     facts.quick && { code: 'quick-run' },
-    hasFewRounds && { code: 'few-rounds', rounds, neededRounds: minimumRounds },
     ...intervalFindings(comparisons),
     ...oneSidedFindings(variants, comparisons),
     ...pauseFindings(variants, comparisons),

@@ -44,7 +44,6 @@ const dependent =
 
 const templates: Templates<Finding> = {
   'quick-run': () => 'quick run with short rounds: a first look, not a measurement',
-  'few-rounds': (f) => `${counts(f.rounds, 'round')}: a verdict needs ${f.neededRounds}`,
   'time-over': (f) =>
     `--max-time ended the run after ${f.rounds} of at most ${f.mostRounds} rounds`,
   dropped: ({ round, repeatedAs, why, farthest: of }) => {

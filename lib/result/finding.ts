@@ -83,7 +83,6 @@ export interface Overflows extends Of {
 /** Figures are of all rounds, shares 0 to 1. */
 interface Findings {
   'quick-run': object;
-  'few-rounds': { rounds: number; neededRounds: number };
   'time-over': { rounds: number; mostRounds: number };
   /** `why` as a clause; `cause`: if that is a finding. `farthest`: whose requests/s differ most from those of the rounds that count. */
   dropped: {

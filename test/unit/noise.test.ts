@@ -174,7 +174,7 @@ test('servers that pause in an undecided pair get longer rounds proposed', () =>
   };
   expect(texts([156, 140, 150, 20])).toEqual([
     expect.stringMatching(
-      /^b paused for about 145\.00 ms at a time, .* round of 1 s .*--duration 10s/,
+      /^b paused for about 145\.00 ms at a time, .* round of 1.00 s .*--duration 10s/,
     ),
   ]);
   expect(texts([156, 140, 20, 20])).toEqual([]);
@@ -210,7 +210,7 @@ test('noise is not reported if sides in turns have all verdicts', () => {
   const both = [expect.stringMatching(/^steal time: /), expect.stringMatching(/^others used /)];
   expect(pair([1.2, 0.8, 1.1, 1])).toEqual(both);
   // Without verdicts, noise may have affected either side.
-  expect(pair([1.2, 1.21, 1.19]).slice(1)).toEqual(both);
+  expect(pair([1.2, 1.21, 1.19])).toEqual(both);
   // Sides loaded alone, or one after the other.
   const once = { count: 1, responses: 0, sliceMs: 4000, rampMs: 200, waits: false };
   for (const turns of [null, once]) {
@@ -223,7 +223,7 @@ test('a generator at its limit gives one warning', () => {
   const used = (generatorCpuSeconds: number) =>
     texts([fourOf({ serverCpuSeconds: 7, generatorCpuSeconds })]);
   expect(used(9.5)).toEqual([
-    expect.stringMatching(/^workers: the generator was at its limit \(95 % .* threads \(-t\)$/),
+    expect.stringMatching(/^workers: the generator was at its limit \(95 % .* threads$/),
   ]);
   expect(used(9)).toHaveLength(1);
 });
