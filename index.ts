@@ -2,7 +2,7 @@
 export * from './lib/scenario/index.ts';
 export { fromLog } from './lib/features/traffic/log.ts';
 export type { LoadOptions } from './lib/k6/load-plan.ts';
-export type { Finding } from './lib/result/finding.ts';
+export type { AnyFinding, Finding } from './lib/result/finding.ts';
 export type { Distribution, LatencyDistribution, LoadResult } from './lib/result/load-result.ts';
 export type {
   Comparison,

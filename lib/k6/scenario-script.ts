@@ -178,9 +178,10 @@ function compared(rounds: readonly Phase[][]): readonly Comparison[] {
 }
 
 function tell(comparison: Comparison): void {
-  const { variant, baseline, ratio, ci95, roundRatios } = comparison;
+  const { variant, baseline, ratio, ci95, roundRatios, verdict, why } = comparison;
   const { text } = verdictCell(comparison, { sameWithin: facts.sameWithin, state: 'complete' });
-  console.log(`${variant} against ${baseline}, ${roundRatios.length} rounds: ${text}`);
+  const reason = verdict === 'none' && !text.includes(why) ? `: ${why}` : '';
+  console.log(`${variant} against ${baseline}, ${roundRatios.length} rounds: ${text}${reason}`);
   const tags = { variant, against: baseline };
   gauges.ratio.add(ratio, tags);
   gauges.low.add(ci95[0], tags);

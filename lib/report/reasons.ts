@@ -96,7 +96,7 @@ export const strangerText = (by: string): string => by || 'another program';
 /** Why the same waits take more from one side than from the other. */
 const unlikeTexts = {
   depth: 'but it has more requests under way and loses less by that',
-  cost: 'but its requests take less CPU time and it loses more by that',
+  cost: 'but its requests take less CPU time and it loses less by that',
   jobs: 'and jobs of their own then fall on fewer requests',
 } as const;
 

@@ -53,7 +53,9 @@ export function verdictSentences(
   const ofSweep = result.comparisons.filter(
     ({ baseline, verdict }) => baseline === sweep?.line.variant.name && verdict !== 'none',
   );
-  const shared = new Set([...ladderSteps(result), ...ofSweep]);
+  // The reason for none is in the sentence.
+  const ladder = [...ladderSteps(result)].filter(({ verdict }) => verdict !== 'none');
+  const shared = new Set([...ladder, ...ofSweep]);
   const single = measuredComparisons(result).filter((comparison) => !shared.has(comparison));
   const finding = (text: string): Sentence => ({ text, kind: 'found' });
   const before = [

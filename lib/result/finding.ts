@@ -10,7 +10,7 @@ export interface AnyFinding {
 
 export const findingForm: Form<AnyFinding> = v.looseObject({ code: text }, 'has to be an object');
 
-/** The variant that it is about. If several have the same, each has a finding. */
+/** The variant that it is about. If others have the same, each has a finding. */
 interface Of {
   variant: string;
 }
@@ -19,6 +19,7 @@ interface OfPair extends Of {
   baseline: string;
 }
 
+/** All that it is about: they share one finding. */
 interface OfSeveral {
   variants: string[];
 }

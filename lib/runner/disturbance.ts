@@ -103,7 +103,7 @@ function generatorStopIn(
 ): string | undefined {
   const isInside = ({ atMs }: UsageSample) => atMs >= fromMs && atMs <= toMs;
   if (!samples.some((sample) => sample.generatorStopped && isInside(sample))) return undefined;
-  return 'the load generator (k6) was stopped (SIGSTOP or a debugger)';
+  return 'the load generator (k6) was stopped: find what stops it (SIGSTOP, a debugger)';
 }
 
 /** From this share of a core on, what a server does in the turns of others shows in their figures. */

@@ -15,10 +15,8 @@ const firstNice = -10;
 export interface Priority {
   /** Becomes false for the rest of a run: all sides are to be loaded in one way. */
   goesFirst: boolean;
-  /** The priority of this process's session is taken back if this process is killed. */
-  isGuarded?: true;
   /** Called before the first load that goes first. */
-  tell?: () => void;
+  tell?: (() => void) | undefined;
 }
 
 /** Whether what this process starts may go first. Root in a container often may not. */
@@ -50,18 +48,20 @@ export async function raisePriority(priority: Priority | undefined, stages: read
     isWatched(server) && !isRemote(server) ? server.processes() : [],
   );
   await Promise.all(servers.map((pid) => prioritise(Number(pid), firstNice, usualNice)));
-  if (!priority.isGuarded) {
-    takeBackOnceGone();
-    priority.tell?.();
-  }
-  priority.isGuarded = true;
+  priority.tell?.();
+  priority.tell = undefined;
+  takeBackOnceGone();
   // Else k6 would keep this process from its samples.
   await prioritise(process.pid, firstNice, usualNice);
   return { nice: firstNice, giveBack: () => prioritise(process.pid, usualNice, firstNice) };
 }
 
-/** The shell that started this process stays in its session, which would stay first. */
+let isGuarded = false;
+
+/** If this process is killed, the shell that started it stays in its session, which would stay first. */
 function takeBackOnceGone(): void {
+  if (isGuarded) return;
+  isGuarded = true;
   const members = [sessionOf(process.pid) ?? '', String(process.ppid)];
   const script = `for pid; do
     read -r session </proc/$pid/autogroup && case $session in *"nice ${firstNice}") echo ${usualNice} >/proc/$pid/autogroup;; esac && break

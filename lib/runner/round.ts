@@ -100,9 +100,9 @@ async function groupRound(
     await stopAll(stages);
     const outcomes = withRps(rps, () => {
       requireSeparateTurns(sides);
-      return sides.map((side, place) => ({
+      return sides.map((side, among) => ({
         ...side,
-        outcome: outcomeOf(context, side, place, attempt),
+        outcome: outcomeOf(context, side, among, attempt),
       }));
     });
     return new Map(

@@ -45,7 +45,7 @@ export interface UsageReaders {
 }
 
 const clockTries = 3;
-/** Nothing came between two readings that are not farther apart. */
+/** Two readings this close had nothing between them. */
 const togetherMs = 1;
 
 /** Reads both clocks. On a busy machine, other programs may come between, which would look as if somebody had set the clock. */

@@ -129,27 +129,28 @@ export function withKnownWarmups(groups: readonly Group[], kept: readonly KeptRo
   return withWarmups(groups, seconds);
 }
 
-/** A warm-up may take this multiple of the shortest one that an earlier round had. */
-const timesShortest = 2;
+/** A warm-up may take this multiple of what its program needed in earlier rounds. */
+const timesNeeded = 2;
 
 /**
- * The groups of a round: a warm-up lasts at most twice as long as the shortest of its program in the rounds so far, after which the server
- * was steady. Other programs make a warm server look as if it still got faster; in some rounds they don't.
+ * The groups of a round: a warm-up lasts at most twice as long as the second shortest of a side of its program so far, after which that
+ * server was steady. Other programs make a warm server look as if it still got faster; in some rounds they don't. The shortest may be
+ * chance.
  */
 export function withBoundedWarmups(groups: readonly Group[], kept: readonly KeptRound[]): Group[] {
-  const shortest = new Map<string, number>();
-  for (const { variant } of groups.flatMap(({ sides }) => sides))
-    for (const { outcomes } of kept) {
-      const seconds = outcomes.get(variant.name)?.phases[0]?.continuous?.warmupSeconds;
-      if (seconds === undefined) continue;
-      const program = programOf(variant.server);
-      shortest.set(program, Math.min(seconds, shortest.get(program) ?? Infinity));
-    }
+  const needed = new Map<string, number>();
+  for (const { variant } of groups.flatMap(({ sides }) => sides)) {
+    const phases = kept.map(({ outcomes }) => outcomes.get(variant.name)?.phases[0]);
+    const seconds = phases.flatMap((phase) => phase?.continuous?.warmupSeconds ?? []);
+    const [, second = 0] = seconds.toSorted((a, b) => a - b);
+    const program = programOf(variant.server);
+    needed.set(program, Math.max(second, needed.get(program) ?? 0));
+  }
   const bounded = (side: PlannedVariant): PlannedVariant => {
     const { load, variant } = side;
-    const known = shortest.get(programOf(variant.server));
-    if (known === undefined || load.warmupLimitSeconds === undefined) return side;
-    const warmupBoundSeconds = Math.max(load.warmupSeconds, timesShortest * known);
+    const known = needed.get(programOf(variant.server)) ?? 0;
+    if (known === 0 || load.warmupLimitSeconds === undefined) return side;
+    const warmupBoundSeconds = Math.max(load.warmupSeconds, timesNeeded * known);
     return { ...side, load: { ...load, warmupBoundSeconds } };
   };
   return groups.map((group) => ({ ...group, sides: group.sides.map(bounded) }));

@@ -118,7 +118,7 @@ it.each([
   ],
   [
     `load_module modules/ngx_gone.so;\n${inServer('')}`,
-    /^FILE:1: .*: dlopen\(\) "\S+ngx_gone.so" failed .*No such file or directory\)$/,
+    /^FILE:1: .*: dlopen\(\) "\S+ngx_gone.so" failed .*No such file or directory\); install the module /,
   ],
   [inHttp('include inc;'), /^\/\S+\/inc:2: .*: invalid number of arguments in "root" directive$/],
   [
