@@ -14,7 +14,7 @@ if (refusal !== undefined) {
   console.error(refusal);
   process.exit(1);
 }
-// Compile anew, so that a package has no chunks of an earlier compilation. Else a running command may still load them.
+// Compile anew, so that a package has no chunks of an earlier compilation. Otherwise they stay: a running command may still load them.
 const isPacked = ['pack', 'publish'].includes(process.env.npm_command ?? '');
 rmSync(`${projectRoot}dist/state`, { force: true });
 await compiledCommands(projectRoot, isPacked ? 0 : undefined);

@@ -1,4 +1,4 @@
-// An article of one's own: what nginx's documentation says of TLS, before the same court as the shipped articles.
+// An article of one's own: what nginx's documentation says of TLS, judged as the shipped articles are.
 import { defineArticle, defineScenario, nginx, type LoadProfile } from 'server-bakeoff';
 
 const article = defineArticle({
@@ -11,7 +11,7 @@ const article = defineArticle({
       quote:
         'the first is by enabling keepalive connections to send several requests via one connection',
       place: 'HTTPS server optimization',
-      text: 'kept connections save handshakes, and so CPU time',
+      text: 'kept connections save handshakes, and make more requests/s',
       figures: 'none',
       rests: [{ scenario: 'https', variant: 'kept', against: 'new', is: 'faster' }],
     },
@@ -19,7 +19,7 @@ const article = defineArticle({
       quote:
         'the second is to reuse SSL session parameters to avoid SSL handshakes for parallel and subsequent connections',
       place: 'HTTPS server optimization',
-      text: 'resumed sessions save CPU time',
+      text: 'resumed sessions make more requests/s',
       figures: 'none',
       rests: [{ scenario: 'https', variant: 'resumed', against: 'new', is: 'faster' }],
     },

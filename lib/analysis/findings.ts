@@ -8,13 +8,7 @@ import type { Judgement } from './judgement.ts';
 import { lateReads, lateSends, limitOf, overflowsOf, pauseMs, shareStalled } from './limit.ts';
 import { noiseFindings, pauseFindings } from './noise.ts';
 import { oneSided } from './one-sided.ts';
-import {
-  alsoLoadedBy,
-  otherCpusOf,
-  perRequestOf,
-  phasesIn,
-  reconnectsOf,
-} from './phases.ts';
+import { alsoLoadedBy, otherCpusOf, perRequestOf, phasesIn, reconnectsOf } from './phases.ts';
 import { dependenceOf, falseNotes } from './rounds.ts';
 import { extent, groupedBy, median, total } from './statistics.ts';
 import type { MeasuredVariant, RunFacts } from './verdict.ts';

@@ -1,6 +1,6 @@
 // Reads a command's arguments strictly. A wrong one is refused with the nearest right one.
 import { parseArgs } from 'node:util';
-import { usageError, unknownWord } from '../errors.ts';
+import { nearest, usageError, unknownWord } from '../errors.ts';
 import { wrapLines } from '../report/table.ts';
 import { secondsOf, type Reader } from '../scenario/load/flags.ts';
 
@@ -114,9 +114,9 @@ export function readArguments(
         throw usageError(
           `there is no flag "${rawName}": give it in the load, such as --load "${load}"`,
         );
-      if (command !== undefined)
-        throw usageError(`there is no flag "${rawName}": ${asOneSide(`${command} …`)}`);
       const all = Object.keys(known).map((flagName) => `--${flagName}`);
+      if (command !== undefined && nearest(rawName, all) === undefined)
+        throw usageError(`there is no flag "${rawName}": ${asOneSide(`${command} …`)}`);
       throw unknownWord('flag', rawName, all, '--help lists them');
     }
     if (flags.has(name) && flag.repeated === undefined)

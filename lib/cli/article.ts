@@ -14,7 +14,7 @@ import { createRunFolder } from '../runner/results-folder.ts';
 import { findVariants } from '../scenario/catalogue.ts';
 import type { Article } from '../scenario/article.ts';
 import type { Scenario } from '../scenario/model.ts';
-import { allNames } from '../present.ts';
+import { allNames, repeated } from '../present.ts';
 import { failIfCode } from './fail-if.ts';
 import { findScenario } from './find-scenario.ts';
 import {
@@ -36,14 +36,21 @@ export function articleOf(scenarios: readonly Scenario[]): Article {
   const [{ article } = {}] = scenarios;
   if (article === undefined || scenarios.some((other) => other.article?.id !== article.id))
     throw new UserError('a list of scenarios is an article: give all of them the same `article`');
+  const names = allNames(scenarios);
+  const twice = repeated(names);
+  if (twice !== undefined) throw new UserError(`two scenarios have the name ${twice}`);
+  const known = (word: string, all: readonly string[], what: string) => {
+    if (!all.includes(word)) throw unknownWord(what, word, all);
+  };
+  for (const name of article.scenarios ?? []) known(name, names, 'scenario in the list');
   for (const { text, rests } of article.claims ?? [])
-    for (const rest of rests) {
-      const scenario = scenarios.find(({ name }) => name === rest.scenario);
-      if (scenario === undefined)
-        throw unknownWord(`scenario for the claim "${text}"`, rest.scenario, allNames(scenarios));
-      findVariants(scenario, [rest.variant, rest.against]);
+    for (const { scenario, variant, against } of rests) {
+      known(scenario, names, `scenario for the claim "${text}"`);
+      const variants = scenarios.find(({ name }) => name === scenario)?.variants ?? [];
+      for (const one of [variant, against])
+        known(one, allNames(variants), `variant for the claim "${text}"`);
     }
-  return { scenarios: allNames(scenarios), ...article };
+  return { scenarios: names, ...article };
 }
 
 /**
@@ -111,7 +118,8 @@ export async function runArticle(
   }
   await writePage({ article, results, missing }, options, startedAt);
   if (interrupted !== undefined) {
-    say(options, ['to go on where this ended: the same command with --resume']);
+    if (own.length === 0)
+      say(options, ['to go on where this ended: the same command with --resume']);
     throw interrupted;
   }
   return code;

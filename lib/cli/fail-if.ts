@@ -40,9 +40,9 @@ const form = new RegExp(`^(slower|faster|${limited.join('|')}|success)([<>])(\\d
  * @param output the path of the standard output
  */
 export function readFailIf(flag: string, text: string, output = linkOf('/proc/self/fd/1')) {
-  if (/\/=?\d+(?:\.\d+)?%$/.test(output))
+  if (/\/=?\d+(?:\.\d+)?%(?:,[^/]*)?$/.test(output))
     throw usageError(
-      `${flag}: the shell took > for a file of the output (${output}): put the condition in quotes: ${flag} 'slower>3%'`,
+      `${flag}: the shell took > for a redirection to ${output}: put the condition in quotes: ${flag} 'slower>3%'`,
     );
   const gates: Gate[] = [];
   let successRatio = defaultSuccessRatio;

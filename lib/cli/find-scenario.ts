@@ -25,7 +25,9 @@ type Answer = { scenario: unknown } | { problem: string };
 export async function findScenario(name: string): Promise<Scenario> {
   const found = await findScenarios(name);
   if (!Array.isArray(found)) return found;
-  throw usageError(`${name} has a list of scenarios, an article's: run it by ${typed('scenario')}`);
+  throw usageError(
+    `${name} has a list of scenarios, an article's: run it by ${typed('scenario')} ${name}`,
+  );
 }
 
 /**

@@ -83,6 +83,8 @@ export async function scenarioCommand(
   }
   const found = await findScenarios(name);
   if (Array.isArray(found)) {
+    if (options.resume)
+      throw usageError(`--resume is for a shipped article, such as 000: ${name} may have changed`);
     const { articleOf, runArticle } = await import('./article.ts');
     return runArticle(articleOf(found), options, found);
   }

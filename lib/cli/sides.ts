@@ -91,13 +91,13 @@ export async function readSource(word: string, within?: string, before?: Source)
     (!word.includes('/') && (await find(program, thisMachine())) !== undefined)
   )
     return readCommand(word);
-  if (before?.kind === 'command' && before.command === before.program)
-    throw usageError(`there is no file ${file}: ${asOneSide(`${before.command} ${word}`)}`);
   // A name of a side has no other letters; `named` did not match.
   const [, name] = /^([^/=]+)=/.exec(word) ?? [];
   if (name !== undefined) refuseWrongName(name);
   const names = await readdir(path.dirname(file)).catch((): string[] => []);
   const near = nearest(path.basename(file), names);
+  if (near === undefined && before?.kind === 'command' && before.command === before.program)
+    throw usageError(`there is no file ${file}: ${asOneSide(`${before.command} ${word}`)}`);
   throw usageError(
     `there is no file ${file}, and no program ${word}${near === undefined ? '' : `: did you mean ${path.join(path.dirname(word), near)}?`}`,
   );

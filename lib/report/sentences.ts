@@ -33,7 +33,7 @@ import {
   tailLines,
 } from './comparison-sentences.ts';
 import { comparesProtocols, ladderSteps } from './run-tables.ts';
-import { besideVerdicts } from './verdict-words.ts';
+import { besideVerdicts, fitsCell } from './verdict-words.ts';
 import { metricWords } from './metric-words.ts';
 import { serverLines } from './server-lines.ts';
 import { isAtRate } from '../scenario/load.ts';
@@ -53,8 +53,9 @@ export function verdictSentences(
   const ofSweep = result.comparisons.filter(
     ({ baseline, verdict }) => baseline === sweep?.line.variant.name && verdict !== 'none',
   );
-  // The reason for none is in the sentence.
-  const ladder = [...ladderSteps(result)].filter(({ verdict }) => verdict !== 'none');
+  const ladder = [...ladderSteps(result)].filter(
+    ({ verdict, why }) => verdict !== 'none' || fitsCell(why),
+  );
   const shared = new Set([...ladder, ...ofSweep]);
   const single = measuredComparisons(result).filter((comparison) => !shared.has(comparison));
   const finding = (text: string): Sentence => ({ text, kind: 'found' });

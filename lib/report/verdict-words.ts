@@ -57,6 +57,9 @@ export function besideVerdicts({
 /** Characters of a reason in a cell: as long as a failed share and a name. */
 const longestReason = 40;
 
+/** Whether a cell has the reason for a missing verdict; otherwise only the comparison's sentence has it. */
+export const fitsCell = (why: string): boolean => why.length <= longestReason;
+
 /** Returns ratio and interval, and the verdict or why there is none. A doubtful verdict has the colour of an inconclusive one. */
 export function verdictCell(
   comparison: Comparison,
@@ -76,7 +79,7 @@ export function verdictCell(
   if (verdict === 'none') {
     const shown = hasRatio(comparison) ? `${metricMark(metric)}${effect(ratio)}` : '–';
     // The sentence below the table has it whole.
-    const reason = why.length > longestReason ? 'no verdict' : why;
+    const reason = fitsCell(why) ? why : 'no verdict';
     return { text: `${shown} ${reason}${marks}${beside}`, part: reason + marks, verdict };
   }
   const marked = inWords(metric, verdict) + marks;

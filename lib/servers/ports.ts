@@ -92,9 +92,11 @@ const caddyAdminPort = 2019;
 function elsewhere(sockets: readonly Listening[], at: Address, who: string): string {
   const places = [...new Set(sockets.map(hostAndPort))].join(' and ');
   // Caddy may listen for its administrator before it listens for its sites.
-  if (sockets.every((socket) => socket.port === caddyAdminPort))
-    return `${who} listens on ${places}, and not on ${hostAndPort(at)}: Caddy's administrator listens there: name a config with --config that listens at {$PORT}`;
-  const { port } = sockets.find((socket) => socket.port !== caddyAdminPort) as Listening;
+  if (who.startsWith('caddy') && sockets.every((socket) => socket.port === caddyAdminPort))
+    return `${who} listens on ${places}, its administrator's, and not on ${hostAndPort(at)}: name a config with --config that listens at {$PORT}`;
+  const [{ port }] = sockets.filter((socket) => socket.port !== caddyAdminPort).concat(sockets) as [
+    Listening,
+  ];
   const remedy = sockets.some((socket) => socket.port === at.port)
     ? 'write 127.0.0.1 where its address belongs'
     : `write {port} where its port belongs (PORT in its environment says it too), or say which port it has fixed (--port ${port}; in a scenario port: ${port})`;

@@ -91,6 +91,12 @@ function requireFit(url: string, protocol: Protocol): void {
   );
 }
 
+/** Where a redirect leads, as --url takes it: a path on the same server. */
+function redirectTarget(location: string, url: string): string {
+  const { origin, pathname, search, href } = new URL(location, url);
+  return origin === new URL(url).origin ? pathname + search : href;
+}
+
 function requireRight(
   { status, bytes, location }: Answer,
   url: string,
@@ -115,7 +121,10 @@ function requireRight(
   };
   if (docroot !== undefined) fail(`${to} instead of ${expected}`);
   const another = `give a page that it answers with ${expected}`;
-  const target = location && URL.canParse(location) ? `, such as --url ${location}` : undefined;
+  const target =
+    location && URL.canParse(location, url)
+      ? `, such as --url ${redirectTarget(location, url)}`
+      : undefined;
   const howToAsk =
     target === undefined
       ? ' (--url; in a scenario page.path)'

@@ -227,11 +227,6 @@ it.each([
     /^node \(pid N\) listens on 127\.0\.0\.1:(\d+), and not on 127\.0\.0\.1:\d+: write \{port\} where its port belongs \(PORT in its environment says it too\), or say which port it has fixed \(--port \1; in a scenario port: \1\)$/,
   ],
   [
-    'listens for its administrator alone, as Caddy without a config',
-    'node server.cjs 127.0.0.1 2019',
-    /^node \(pid N\) listens on 127\.0\.0\.1:2019, and not on \S+: Caddy's administrator listens there: name a config with --config that listens at \{\$PORT\}$/,
-  ],
-  [
     'listens on another address',
     'node server.cjs ::1',
     /^node \(pid N\) listens on \[::1\]:(\d+), and not on 127\.0\.0\.1:\1: write 127\.0\.0\.1 where its address belongs$/,

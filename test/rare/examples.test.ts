@@ -65,7 +65,9 @@ test("an article of one's own: its scenario runs, and its claims are on a page",
   const command = ['npm', 'run', '-s', 'claims', '--', ...shortest];
   const ended = await inProject(project, command, home.env);
   expect(ended).toMatchObject({ code: 0 });
-  expect(ended.stdout).toMatch(/^resumed sessions save CPU time +not decided .*needs 4 rounds/m);
+  expect(ended.stdout).toMatch(
+    /^resumed sessions make more requests\/s +not decided .*needs 4 rounds/m,
+  );
   const results = join(project, 'results');
   const page = readdirSync(results).find((name) => name.endsWith('article-nginx-https')) ?? '';
   const text = readFileSync(join(results, page, 'article.html'), 'utf8');

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import type { Additions } from '../../cli/feature.ts';
 import { sinkOf, inEveryRun } from '../../cli/run-options.ts';
 import { UserError } from '../../errors.ts';
-import { divideCores, readEnvironment, type Cores } from '../../machine/cores.ts';
+import { coreFindings, divideCores, readEnvironment, type Cores } from '../../machine/cores.ts';
 import { readProcessors } from '../../machine/processors.ts';
 import { pin } from '../../process.ts';
 import type { Environment } from '../../result/environment.ts';
@@ -169,6 +169,7 @@ async function inContext<T>(
       observers,
       contributionsTo: additions.contributionsTo,
       templates: additions.templates,
+      coreFindings: coreFindings(readProcessors(), cores),
       priority: priorityOf(plan),
       machines: localMachines,
       tools: { k6: binaries.k6 as string, servers: binaries },

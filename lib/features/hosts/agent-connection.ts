@@ -41,7 +41,7 @@ const unusedDays = 30;
 
 /**
  * Returns a shell script that stores its input in a folder of the remote user's cache, unless it is there. The script sets `$d` to the
- * folder. Folders above it may be writable for a group of the user's name that has no other member, and have no access list.
+ * folder. Folders above it may be writable for a group of the user's name that lists no other member, unless they have an access list.
  * @param folder agent-…, or a folder below it
  */
 export function keepScript(folder: string, name: string, bytes: number): string {
@@ -57,10 +57,10 @@ for at in "$c" "$c/${folder.split('/')[0]}" "$d" "$d/${name}"; do
 done
 mkdir -p "$c" || exit 91
 me=$(id -u) && own=$(id -gn) && at=$(cd -P "$c" && pwd -P) || exit 91
-[ "$own" = "$(id -un)" ] && members=$(getent group "$own") && [ -z "\${members##*:}" ] || own=root
+[ "$own" = "$(id -un)" ] && members=$(getent group "$own") && case \${members##*:} in ''|"$own") true;; *) false;; esac || own=root
 while at=\${at%/*}; [ "$at" != "" ]; do
-  group=$own; [ "$(ls -ld "$at" | cut -c 11)" = + ] && group=root
-  if [ -n "$(find "$at" -prune \\( ! -user 0 ! -user "$me" -o ! -perm -1000 \\( -perm -002 -o -perm -020 ! -group 0 ! -group "$group" \\) \\))" ]; then
+  safe="! -group 0 ! -group $own"; [ "$(ls -ld "$at" | cut -c 11)" = + ] && safe=
+  if [ -n "$(find "$at" -prune \\( ! -user 0 ! -user "$me" -o ! -perm -1000 \\( -perm -002 -o -perm -020 $safe \\) \\))" ]; then
     echo "other users may change $at there: set XDG_CACHE_HOME to a folder of your own" >&2
     exit 94
   fi

@@ -47,7 +47,7 @@ async function k6Command(args: readonly string[]): Promise<number> {
 }
 
 /** k6 drops an import of types. */
-const scenarioImport = /^import (?!type\b)[^;]*\bfrom ['"]server-bakeoff['"]/m;
+const scenarioImport = /^import (?!type\b|\{\s*type\b)[^;'"]*\bfrom ['"]server-bakeoff['"]/m;
 
 /** Refuses a scenario file, which k6 cannot load. */
 function requireScript(args: readonly string[]): void {
@@ -55,7 +55,7 @@ function requireScript(args: readonly string[]): void {
     (arg) => /\.[cm]?[jt]s$/.test(arg) && scenarioImport.test(textOf(fromCallersFolder(arg))),
   );
   if (scenario === undefined) return;
-  const run = `${typed('scenario')} ./${scenario.replace(/^\.\//, '')}`;
+  const run = `${typed('scenario')} ${scenario}`;
   throw usageError(
     `${scenario} is a scenario: ${run} runs it, and with --k6-script writes it for k6`,
   );

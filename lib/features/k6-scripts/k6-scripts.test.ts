@@ -11,7 +11,7 @@ test('a scenario is no script of k6, which is said before k6 is built', async ()
   const run = k6Scripts.commands?.['k6']?.run;
   await expect(run?.(['run', 'my.scenario.ts'], undefined as never)).rejects.toMatchObject({
     message:
-      'my.scenario.ts is a scenario: npm run scenario -- ./my.scenario.ts runs it, and with --k6-script writes it for k6',
+      'my.scenario.ts is a scenario: npm run scenario -- my.scenario.ts runs it, and with --k6-script writes it for k6',
     exitCode: 2,
   });
 });

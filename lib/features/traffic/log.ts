@@ -41,7 +41,7 @@ export async function readLog(
   const hosts = new Map<string, Counts<string>>();
   const leftOut = new LeftOut();
   const forms = formats.map(lineForm);
-  let [lines, hostless] = [0, 0];
+  let [lines, hosted] = [0, 0];
   const kept = { requests: 0, characters: 0 };
   const add = (line: string) => {
     if (line === '' || line === '\r') return;
@@ -53,7 +53,7 @@ export async function readLog(
     const { method, status, host = '' } = entry;
     if (methods === 'safe' && !safeMethods.includes(method))
       return leftOut.add(`${method}, which may change data (--methods all)`, line);
-    if (host === '') hostless++;
+    if (host !== '') hosted++;
     if (host !== (site ?? host)) return leftOut.add(`for other hosts than ${site}`, line);
     const counted = hosts.get(host) ?? new Counts<string>();
     const key = `${method} ${statusWithout(status)} ${sendable(entry.target)}`;
@@ -76,7 +76,7 @@ export async function readLog(
   for (const { host, sum } of others) leftOut.add(`for other hosts than ${first?.host}`, host, sum);
   const left = leftOut.lines();
   const all = counts(lines, 'line');
-  if (first === undefined && site !== undefined && hostless > 0)
+  if (first === undefined && site !== undefined && lines > 0 && hosted === 0)
     throw usageError(`--log ${files.join(' ')}: it names no hosts: leave --site out`);
   if (first === undefined)
     throw usageError(

@@ -93,7 +93,7 @@ export function isAtHost(address: ConfigAddress, host: string): boolean {
 
 /**
  * Matches code in a config that answers requests, and programs that h2o starts. A match in a text or a comment only makes the warm-up
- * longer.
+ * longer, and the run goes before no other programs.
  */
 const codeInConfig =
   /\b(?:mruby\.handler|fastcgi\.spawn|\w+_by_lua|js_\w+|perl|modsecurity|load_module\s+["']?\/(?!usr\/))/;
