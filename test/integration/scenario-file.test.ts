@@ -129,7 +129,7 @@ test('a list of scenarios is an article, and nothing else', async () => {
   const claim = { quote: 'a', place: 'b', text: 'c', figures: 'd', rests };
   const article = { id: '1', title: 't', date: '2026', claims: [claim] };
   const both = [found].flat().map((one) => ({ ...one, article }));
-  expect(() => articleOf(both)).toThrow('there is no variant of mine "a"');
+  expect(() => articleOf(both)).toThrow('there is no variant for the claim "c" "a"');
   const { claims: _, ...withoutClaims } = article;
   expect(articleOf(both.map((one) => ({ ...one, article: withoutClaims }))).scenarios).toEqual([
     'mine',
