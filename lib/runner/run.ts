@@ -280,9 +280,8 @@ class Rounds {
       const rps = { ...this.#rpsOf(this.#outcomes), ...error.rps };
       this.#lastRps = rps;
       const { message: why, finding } = error;
-      if (finding) this.#note(finding);
-      if (!isBeforeLoad(error))
-        this.#dropped.push({ round: this.#attempts, why, rps, ...present({ finding }) });
+      if (finding && isBeforeLoad(error)) this.#note(finding);
+      else this.#dropped.push({ round: this.#attempts, why, rps, ...present({ finding }) });
       if (error instanceof StillCold) await this.#lengthenWarmups(error);
       else if (error instanceof TurnsMeet) await this.#loadAlone(error.variants, error.message);
       else this.#countFailure(error, place);
