@@ -1,5 +1,5 @@
 // Disturbances from outside that one side of a comparison had and the other had not.
-import type { Disturbance } from '../result/finding.ts';
+import type { OneSidedDisturbance } from '../result/finding.ts';
 import type { Metric, Phase, VariantResult } from '../result/result.ts';
 import { isLatency, metrics } from './metrics.ts';
 import { phasesIn, serverCpuSecondsPerResponse } from './phases.ts';
@@ -7,7 +7,7 @@ import { mean, meanInterval, minimumRounds, total } from './statistics.ts';
 
 type Measured = Pick<VariantResult, 'name' | 'rounds' | 'load'>;
 
-export interface OneSided extends Disturbance {
+export interface OneSided extends OneSidedDisturbance {
   /** By how much it may move a ratio, as a logarithm. */
   moves: number;
 }

@@ -4,7 +4,7 @@ import { metrics } from '../analysis/metrics.ts';
 import { mostRoundsAdvised } from '../analysis/rounds.ts';
 import { formatCpuList, percent, tolerance, whole } from '../format.ts';
 import { present } from '../present.ts';
-import type { Disturbance } from '../result/finding.ts';
+import type { OneSidedDisturbance } from '../result/finding.ts';
 import type { Comparison } from '../result/result.ts';
 import { metricWords } from './metric-words.ts';
 
@@ -101,7 +101,7 @@ const unlikeTexts = {
 } as const;
 
 /** What disturbed one variant more than the other. */
-export function oneSidedText(disturbance: Disturbance): string {
+export function oneSidedText(disturbance: OneSidedDisturbance): string {
   const { kind, name, other, share, otherShare, unlike } = disturbance;
   if (kind === 'starved') {
     const waits = `${name} waited ${percent(share)} of its turns for cores that other programs used, ${other} ${percent(otherShare)}`;
@@ -112,7 +112,7 @@ export function oneSidedText(disturbance: Disturbance): string {
 }
 
 /** What to do about it. */
-export const remedies: Readonly<Record<Disturbance['kind'], string>> = {
+export const remedies: Readonly<Record<OneSidedDisturbance['kind'], string>> = {
   stopped: 'find what stops it (SIGSTOP, a debugger)',
   starved: 'end what else runs on this machine',
 };

@@ -42,7 +42,7 @@ interface RatioOf extends Of {
 }
 
 /** `name` was stopped, or waited for cores that others used, and `other` less or not at all. */
-export interface Disturbance {
+export interface OneSidedDisturbance {
   kind: 'stopped' | 'starved';
   name: string;
   other: string;
@@ -97,7 +97,7 @@ interface Findings {
   outlier: OfPair & { round: number; hasVerdict: boolean };
   drift: OfPair & { ratio: number };
   echo: OfPair & { correlation: number };
-  'one-sided': OfPair & Disturbance & { hasVerdict: boolean };
+  'one-sided': OfPair & OneSidedDisturbance & { hasVerdict: boolean };
   pauses: OfSeveral & { usualMs: number; loadSeconds: number; neededSeconds: number };
   steal: CoreUse & { of: 'server' | 'generator' };
   /** The variants had CPU time left, so they may have waited. `isAtRate`: all loads set requests/s. */
