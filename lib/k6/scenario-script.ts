@@ -7,7 +7,7 @@ import { figuresOfRun } from '../analysis/figures.ts';
 import type { Look } from '../analysis/looks.ts';
 import { unsettled, type MeasuredVariant, type RunFacts } from '../analysis/verdict.ts';
 import { inWords } from '../report/reasons.ts';
-import { verdictCell } from '../report/verdict-words.ts';
+import { fitsCell, verdictCell } from '../report/verdict-words.ts';
 import type { LoadResult } from '../result/load-result.ts';
 import type { Comparison, Phase } from '../result/result.ts';
 import { needsTls } from '../scenario/load.ts';
@@ -180,7 +180,7 @@ function compared(rounds: readonly Phase[][]): readonly Comparison[] {
 function tell(comparison: Comparison): void {
   const { variant, baseline, ratio, ci95, roundRatios, verdict, why } = comparison;
   const { text } = verdictCell(comparison, { sameWithin: facts.sameWithin, state: 'complete' });
-  const reason = verdict === 'none' && !text.includes(why) ? `: ${why}` : '';
+  const reason = verdict === 'none' && !fitsCell(why) ? `: ${why}` : '';
   console.log(`${variant} against ${baseline}, ${roundRatios.length} rounds: ${text}${reason}`);
   const tags = { variant, against: baseline };
   gauges.ratio.add(ratio, tags);

@@ -10,6 +10,8 @@ export class RoundFailure extends Error {
   rps: Readonly<Record<string, number>> = {};
   /** What was found, if that is a finding. */
   readonly finding?: Finding;
+  /** Seen before the load, so that no figures are lost. */
+  readonly isBeforeLoad: boolean = false;
 }
 
 /** Something outside of the server disturbed the round, and a later try may succeed: these are tried more often. */
@@ -37,8 +39,7 @@ export class StillCold extends RoundFailure {
 export class TurnsMeet extends RoundFailure {
   /** The group's variants. */
   readonly variants: ReadonlySet<string>;
-  /** Seen before the load, so that no figures are lost. */
-  readonly isBeforeLoad: boolean;
+  override readonly isBeforeLoad: boolean;
   override readonly finding: Finding;
 
   constructor(finding: Finding, variants: ReadonlySet<string>, isBeforeLoad = false) {

@@ -66,10 +66,6 @@ const triesOfDisturbed = 5;
 /** Pause after the first disturbance of a round; it doubles with each further one. */
 const firstPauseMs = 250;
 
-/** Whether a round has lost nothing, as it had no load. */
-const isBeforeLoad = (failure: RoundFailure): boolean =>
-  failure instanceof TurnsMeet && failure.isBeforeLoad;
-
 /** Warm-up of sides whose turns do not agree with continuous load. It uses up what a server has in store for a burst. */
 const apartWarmupSeconds = 5;
 
@@ -207,7 +203,7 @@ class Rounds {
     const from = this.#kept.length + 1;
     const dropped = from === place ? `round ${place} is` : `rounds ${from} to ${place} are`;
     const text = `${dropped} dropped and repeated: ${failure.message}`;
-    this.#events.say(isBeforeLoad(failure) ? failure.message : text);
+    this.#events.say(failure.isBeforeLoad ? failure.message : text);
     await delay(pauseMs, undefined, { signal: this.#context.signal });
     return true;
   }
@@ -279,8 +275,8 @@ class Rounds {
       this.#timeLeft.ended(this.#elapsedSeconds());
       const rps = { ...this.#rpsOf(this.#outcomes), ...error.rps };
       this.#lastRps = rps;
-      const { message: why, finding } = error;
-      if (finding && isBeforeLoad(error)) this.#note(finding);
+      const { message: why, finding, isBeforeLoad } = error;
+      if (finding && isBeforeLoad) this.#note(finding);
       else this.#dropped.push({ round: this.#attempts, why, rps, ...present({ finding }) });
       if (error instanceof StillCold) await this.#lengthenWarmups(error);
       else if (error instanceof TurnsMeet) await this.#loadAlone(error.variants, error.message);

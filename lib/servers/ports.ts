@@ -94,9 +94,8 @@ function elsewhere(sockets: readonly Listening[], at: Address, who: string): str
   // Caddy may listen for its administrator before it listens for its sites.
   if (who.startsWith('caddy') && sockets.every((socket) => socket.port === caddyAdminPort))
     return `${who} listens on ${places}, its administrator's, and not on ${hostAndPort(at)}: name a config with --config that listens at {$PORT}`;
-  const [{ port }] = sockets.filter((socket) => socket.port !== caddyAdminPort).concat(sockets) as [
-    Listening,
-  ];
+  const [first] = sockets as [Listening, ...Listening[]];
+  const { port } = sockets.find((socket) => socket.port !== caddyAdminPort) ?? first;
   const remedy = sockets.some((socket) => socket.port === at.port)
     ? 'write 127.0.0.1 where its address belongs'
     : `write {port} where its port belongs (PORT in its environment says it too), or say which port it has fixed (--port ${port}; in a scenario port: ${port})`;

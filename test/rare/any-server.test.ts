@@ -6,7 +6,7 @@ import { beforeAll, expect, test } from 'vitest';
 import { findGo } from '../../lib/setup/k6.ts';
 import { find, thisMachine } from '../../lib/setup/machine.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
-import { sharedFolder } from '../fixtures/new-folder.ts';
+import { newFolder, sharedFolder } from '../fixtures/new-folder.ts';
 import { stillRunning } from '../fixtures/processes.ts';
 import { newOut, startCommand, startedOf, useHome, wholeResult } from '../scenario-run.ts';
 
@@ -61,4 +61,19 @@ test('each serves its page, and leaves nothing behind', async () => {
     expect(phase?.requests, name).toBeGreaterThan(0);
     expect(phase?.serverCpuSeconds, name).toBeGreaterThan(0);
   }
+});
+
+test('Caddy without a config is told that it lacks one', async (context) => {
+  const caddy = await find('caddy', thisMachine());
+  if (caddy === undefined) return context.skip('Caddy is not installed');
+  const sides = ['one=caddy run', 'two=caddy run'];
+  const run = startCommand(['compare', ...sides, '--store', 'none', '--out', newOut()], {
+    ...home.env,
+    // Without the user's own Caddyfile.
+    INIT_CWD: newFolder(),
+  });
+  await run.ended;
+  expect(run.stderr()).toMatch(
+    /^one: caddy \(pid \d+\) listens on 127\.0\.0\.1:2019, its administrator's, .* name a config/m,
+  );
 });

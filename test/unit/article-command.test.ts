@@ -3,7 +3,7 @@ import { chmodSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from '
 import { join } from 'node:path';
 import { afterAll, beforeEach, expect, test, vi } from 'vitest';
 import { noAdditions } from '../fixtures/additions.ts';
-import { runArticle } from '../../lib/cli/article.ts';
+import { articleOf, runArticle } from '../../lib/cli/article.ts';
 import { localDraft } from '../../lib/cli/run-scenario.ts';
 import { readScenarioOptions } from '../../lib/cli/scenario.ts';
 import { readEnvironment } from '../../lib/machine/cores.ts';
@@ -106,4 +106,14 @@ test('a damaged result is ignored and does not stop the article', async () => {
   await keepRun(out, second);
   expect(await resumed(out)).toBe(1);
   expect(lines.filter((line) => line.startsWith('it is measured'))).toHaveLength(1);
+});
+
+test("a file's article is refused if its names are not those of its scenarios", async () => {
+  const own = { ...(await findScenario(first)), article: { ...article, scenarios: [first] } };
+  expect(() => articleOf([own, own])).toThrow(`two scenarios have the name ${first}`);
+  const claims = article.claims?.filter(({ rests }) => rests.every((r) => r.scenario === first));
+  const whole = { ...own, article: { ...own.article, claims: claims ?? [] } };
+  expect(articleOf([whole]).scenarios).toEqual([first]);
+  const other = { ...whole, article: { ...whole.article, scenarios: ['other'] } };
+  expect(() => articleOf([other])).toThrow('there is no scenario in the list "other"');
 });

@@ -51,6 +51,10 @@ test.each([
     /^there is no flag "-f": a command and its arguments are one side, in quotes: 'haproxy -f …'$/,
   ],
   ['compare caddy run --config x', /are one side, in quotes: 'caddy run --config …'$/],
+  [
+    'compare a.conf caddy --fial-if slower',
+    /^there is no flag "--fial-if": did you mean --fail-if\?$/,
+  ],
   ['compare nginx -c a.conf b.conf', /are one side, in quotes: 'nginx -c …'$/],
   ['compare a.conf b.conf --name ../x', /^--name "\.\.\/x" may have a-z, 0-9 and - only/],
   ['compare 1=a.conf b.conf', /^the name of a side: "1" has to have a letter/],

@@ -36,6 +36,7 @@ test.each([
   ['a.conf, x=', /^the side x is empty: give/],
   ['a.conf, ws://localhost/', / ws:\/\/ cannot be loaded/],
   ['a.conf, apahce.conf', /did you mean apache\.conf\?$/],
+  ['node, apahce.conf', /did you mean apache\.conf\?$/],
   ['x=a.conf, x=b.conf', /^two sides are named x: give another name, such as x-2=…$/],
   ['a.conf, http://example.com/', /add --host example\.com /],
   ['a.conf, c=node x.js, --port, a=3000', /^--port is for a command, and a is none$/],

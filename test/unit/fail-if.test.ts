@@ -126,6 +126,8 @@ test.each<[string, Partial<Comparison>, string]>([
 
 test('a limit that the shell took for a file is refused', () => {
   const asked = (output: string) => () => readFailIf('--fail-if', 'slower', output);
+  for (const output of ['/home/me/=3%', '/home/me/3%,different'])
+    expect(asked(output)).toThrow(output);
   expect(asked('/home/me/3%')).toThrow("put the condition in quotes: --fail-if 'slower>3%'");
   for (const output of ['/home/me/log', '/dev/pts/3', 'pipe:[31]', ''])
     expect(asked(output)).not.toThrow();

@@ -4,6 +4,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, it, vi } from 'vitest';
 import { textOf } from '../../lib/files.ts';
+import { statFields } from '../../lib/proc-files.ts';
 import { startChild } from '../../lib/process.ts';
 import type { ServerName } from '../../lib/scenario/model.ts';
 import { openScope } from '../../lib/servers/scope.ts';
@@ -33,18 +34,28 @@ it.each([
   expect([isRunning(helperPid), existsSync(path.join(folder, 'tidy'))]).toEqual([false, isUntidy]);
 });
 
-it('all that a server started ends, also if the process that ends it was killed', async () => {
-  const folder = path.join(newFolder(), 'scope');
-  const scope = await openScope(folder);
-  const child = await startChild({ command: 'sleep', before: scope.enter, args: ['1000'] });
-  scope.led(child.pid);
-  const isOfScope = (pid: number) => textOf(`/proc/${pid}/cmdline`).split('\0').includes(folder);
-  const [guard = expect.fail()] = descendants(process.pid).filter(({ pid }) => isOfScope(pid));
-  process.kill(guard.pid, 'SIGKILL');
-  await vi.waitFor(() => expect(isRunning(guard.pid)).toBe(false), 10_000);
-  await scope.end();
-  expect(isRunning(child.pid)).toBe(false);
-});
+/** undefined once it has ended. */
+const runningState = (pid: number) =>
+  isRunning(pid) ? statFields(`/proc/${pid}`)?.[0] : undefined;
+
+it.each(['SIGKILL', 'SIGSTOP'] as const)(
+  'a server ends, also if the process that ends it got %s',
+  async (signal) => {
+    const folder = path.join(newFolder(), 'scope');
+    const scope = await openScope(folder);
+    const child = await startChild({ command: 'sleep', before: scope.enter, args: ['1000'] });
+    scope.led(child.pid);
+    await vi.waitFor(() => expect(scope.processes()).toContain(String(child.pid)), 10_000);
+    const isOfScope = (pid: number) => textOf(`/proc/${pid}/cmdline`).split('\0').includes(folder);
+    const [guard = expect.fail()] = descendants(process.pid).filter(({ pid }) => isOfScope(pid));
+    process.kill(guard.pid, signal);
+    const state = signal === 'SIGKILL' ? undefined : 'T';
+    await vi.waitFor(() => expect(runningState(guard.pid)).toBe(state), 10_000);
+    await scope.end();
+    expect(isRunning(guard.pid)).toBe(false);
+    expect(isRunning(child.pid)).toBe(false);
+  },
+);
 
 it.each([
   ['kill -KILL $$', 1, /^sh was killed by the kernel, as memory ran out/],

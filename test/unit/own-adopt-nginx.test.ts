@@ -466,3 +466,23 @@ it.each([
   const { lines } = await nginx(`http { server { listen 8000; location / { ${line}; } } }`);
   expect(lines).toContain(`${line};`);
 });
+
+it.each([
+  ['js_periodic main.f;', true],
+  ['perl_set $a "sub { 1 }";', true],
+  ['modsecurity on;', true],
+  ['content_by_lua "ngx.say(1)";', true],
+  ['return 204;', false],
+])('knows whether code of a config answers: %s is %j', async (line, runsCode) => {
+  const text = `events { } http { server { listen 80; location / { ${line} } } }`;
+  expect((await adopt(nginxKind, text)).runsCode).toBe(runsCode);
+});
+
+it.each([
+  ['/home/me/own.so', true],
+  ['modules/ngx_http_image_filter_module.so', false],
+  ['/usr/lib/nginx/modules/ngx_http_image_filter_module.so', false],
+])('a module counts as code if it is of no package: %s is %j', async (module, runsCode) => {
+  const text = `load_module ${module}; events { } http { server { listen 80; } }`;
+  expect((await adopt(nginxKind, text)).runsCode).toBe(runsCode);
+});

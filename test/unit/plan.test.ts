@@ -13,24 +13,7 @@ import {
   serversOf,
   type PlanOptions,
 } from '../../lib/runner/make-plan.ts';
-import {
-  orderOfRound,
-  type Group,
-  type Plan,
-  type PlannedVariant,
-  type Stage,
-} from '../../lib/runner/plan.ts';
-import {
-  goingOn,
-  longerWarmup,
-  warmCosts,
-  warmAtOnce,
-  withBoundedWarmups,
-  withCoarseWarmup,
-  withKnownWarmups,
-  withRandomWarmup,
-  withSharedWarmup,
-} from '../../lib/runner/warmups.ts';
+import { orderOfRound, type Group, type Plan, type PlannedVariant } from '../../lib/runner/plan.ts';
 import {
   estimatedSeconds,
   expectedRounds,
@@ -40,9 +23,7 @@ import {
 import { findScenario } from '../../lib/cli/find-scenario.ts';
 import { address, defineScenario, h2load, vegeta } from '../../lib/scenario/index.ts';
 import type { ConfiguredServer, Scenario, Variant } from '../../lib/scenario/model.ts';
-import { second } from '../fixtures/comparison.ts';
-import { continuousEnd, phase } from '../fixtures/phase.ts';
-import { cores, hereAndThere, outcomeOf, planOf as anyPlan, scenarioOf } from '../fixtures/plan.ts';
+import { cores, hereAndThere, planOf as anyPlan, scenarioOf } from '../fixtures/plan.ts';
 
 const cached = await findScenario('nginx-open-file-cache');
 const atRate = await findScenario('h2o-vs-nginx-h2-rate');
@@ -147,108 +128,6 @@ test('each side is first as often, with other turns in each round', () => {
   expect(new Set(rounds.map(([, seed]) => seed)).size).toBe(10);
 });
 
-test('a load alone, or of a server that pauses, has another warm-up in each round', () => {
-  const [group] = planOf().groups as [Group];
-  const [side] = group.sides as [PlannedVariant];
-  const none = new Set<string>();
-  const warmups = (alone: PlannedVariant) =>
-    ['1', '2', '3'].map(
-      (seed) => withRandomWarmup({ sides: [alone] }, none, seed).sides[0]?.load.warmupSeconds,
-    );
-  const { warmupSeconds, durationSeconds } = side.load;
-  expect(durationSeconds).toBe(1);
-  const [first, ...others] = warmups(side) as [number, number, number];
-  for (const seconds of [first, ...others]) {
-    expect(seconds).toBeGreaterThanOrEqual(warmupSeconds);
-    expect(seconds).toBeLessThan(warmupSeconds + 1);
-  }
-  expect(others).not.toContain(first);
-  const { warmupLimitSeconds: _, ...named } = side.load;
-  expect(warmups({ ...side, load: named })).toEqual([warmupSeconds, warmupSeconds, warmupSeconds]);
-  expect(withRandomWarmup(group, none, '1')).toEqual(group);
-  const [pausing, other] = withRandomWarmup(group, new Set([side.variant.name]), '1').sides;
-  expect(pausing?.load.warmupSeconds).toBeGreaterThan(warmupSeconds);
-  expect(other).toBe(group.sides[1]);
-});
-
-test('where sides differ much, warm-ups end while servers still get a little faster', () => {
-  const [group] = planOf().groups as [Group];
-  const [name, other] = group.sides.map(({ variant }) => variant.name) as [string, string];
-  const gains = (rps: Record<string, number>) =>
-    withCoarseWarmup(group, rps).sides.map(({ load }) => load.warmupGain);
-  const none = [undefined, undefined];
-  // A twentieth of ln 8.
-  const gain = expect.closeTo(8 ** 0.05 - 1) as number;
-  expect(gains({ [name]: 8000, [other]: 1000 })).toEqual([gain, gain]);
-  expect(gains({})).toEqual(none);
-  expect(gains({ [name]: 8000 })).toEqual(none);
-  expect(gains({ [name]: 8000, [other]: 0 })).toEqual(none);
-  expect(gains({ [name]: 1000, [other]: 1000 })).toEqual(none);
-  // The nearest other side counts.
-  const near = expect.closeTo((8100 / 8000) ** 0.05 - 1) as number;
-  expect(gains({ [name]: 8000, [other]: 1000, third: 8100 })).toEqual([near, near]);
-});
-
-/** Two sides of one program, a third of another, and rounds in which the first one had these warm-ups. */
-function warmedUp(...warmUps: number[]) {
-  const [group] = planOf().groups as [Group];
-  const [side] = group.sides as [PlannedVariant];
-  const { variant, load } = side;
-  const h2o: ConfiguredServer = { name: 'h2o', config: [], workers: 1 };
-  const elsewhere = { ...side, variant: { ...variant, name: 'elsewhere', server: h2o } };
-  const kept = warmUps.map((warmupSeconds, index) => {
-    const outcome = outcomeOf(variant.server, {
-      ...second(1000),
-      continuous: { ...continuousEnd, warmupSeconds },
-    });
-    return { round: index + 1, outcomes: new Map([[variant.name, outcome]]) };
-  });
-  return { group, load, kept, groups: [group, { sides: [elsewhere] }] };
-}
-
-test('a server that took long to get warm in each round is not judged before half of that', () => {
-  const { group, load } = warmedUp();
-  const seconds = (...warmUps: number[]) => {
-    const { groups, kept } = warmedUp(...warmUps);
-    return withKnownWarmups(groups, kept).map(({ sides }) =>
-      sides.map((side) => side.load.warmupSeconds),
-    );
-  };
-  const usual = seconds();
-  expect(usual[0]).toEqual(group.sides.map((side) => side.load.warmupSeconds));
-  // Another side of the program has the same, so that neither is faster by that alone; another program has its own.
-  expect(seconds(30, 12.8)).toEqual([[6.4, 6.4], [load.warmupSeconds]]);
-  expect(seconds(30, load.warmupSeconds)).toEqual(usual);
-});
-
-test('a warm-up takes at most twice the second shortest that its program had in earlier rounds', () => {
-  const limits = (...warmUps: number[]) => {
-    const { groups, kept, load } = warmedUp(...warmUps);
-    const cold = groups.map(({ sides }) => ({
-      sides: sides.map((side) => ({ ...side, load: { ...load, warmupLimitSeconds: 30 } })),
-    }));
-    const [first, other] = withBoundedWarmups(cold, kept) as [Group, Group];
-    const of = (group: Group) => {
-      const { phases } = loadPlanOf(planOf(), targetsWith({}), group);
-      return phases[0]?.sides.map(({ warmupLimit }) => warmupLimit) ?? [];
-    };
-    return [...of(first), ...of(other)];
-  };
-  expect(limits()).toEqual(['30000ms', '30000ms', '30000ms']);
-  expect(limits(4)).toEqual(['30000ms', '30000ms', '30000ms']);
-  expect(limits(30, 1, 4)).toEqual(['8000ms', '8000ms', '30000ms']);
-  // A side that needs longer counts for both: one program may have two configs.
-  const { groups, kept } = warmedUp(0.5, 0.5);
-  const slow = warmedUp(9, 9).kept[0]?.outcomes.values().next().value;
-  const other = groups[0]?.sides[1]?.variant.name;
-  if (slow === undefined || other === undefined) return expect.fail();
-  const both = kept.map(({ round, outcomes }) => {
-    return { round, outcomes: new Map([...outcomes, [other, slow] as const]) };
-  });
-  const [bounded] = withBoundedWarmups(groups, both) as [Group];
-  expect(bounded.sides.map(({ load }) => load.warmupBoundSeconds)).toEqual([18, 18]);
-});
-
 test('the estimate has the ramps and drains of slow servers', () => {
   const plan = planOf();
   const names = plan.variants.map(({ variant }) => variant.name);
@@ -259,101 +138,6 @@ test('the estimate has the ramps and drains of slow servers', () => {
   // Of two sides, in windows of 1 s: turns of 0.4 s, and of 20 ms.
   expect(added(0.1)).toBeCloseTo(2 * 0.1 * (4 + 3.5 * 2.5), 9);
   expect(added(0.0005)).toBeCloseTo(2 * 0.0005 * (4 + 3.5 * 50), 9);
-});
-
-test('sides warm up together once a round has shown idle cores', () => {
-  const plan = planOf();
-  const [group] = plan.groups as [Group];
-  const [turns] = [second(1000).turns];
-  const after = (...cpuSeconds: number[]) => {
-    const outcomes = new Map(
-      group.sides.map(({ variant: { name, server } }, side) => {
-        const outcome = phase({
-          ...second(1000),
-          turns: turns && { ...turns, waits: true },
-          serverCpuSeconds: cpuSeconds[side] ?? null,
-          generatorCpuSeconds: 0.1,
-        });
-        return [name, outcomeOf(server, outcome)];
-      }),
-    );
-    const shared = withSharedWarmup(group, outcomes);
-    return loadPlanOf({ ...plan, groups: [shared] }, targetsWith({})).phases[0]?.warmTogether;
-  };
-  expect(withSharedWarmup(group, undefined)).toEqual(group);
-  expect([after(0.2, 0.2), after(0.3, 0.3), after(0.1)]).toEqual([true, undefined, undefined]);
-});
-
-test('a warm-up gets longer only for a server at its limit, as far as the engine may', () => {
-  const [{ load, variant: config }] = planOf().variants as [PlannedVariant];
-  const [command] = anyPlan(scenarioOf(hereAndThere)).variants as [PlannedVariant];
-  const { turns } = second(10_000);
-  const seconds = (
-    rps: number,
-    warmupSeconds = 1,
-    waits = true,
-    warmCost?: number,
-    cpuGain?: number,
-  ) => {
-    const continuous = { ...continuousEnd, rps, cpuMicros: 140, warmupSeconds };
-    const outcome = phase({
-      requests: 10_000,
-      serverCpuSeconds: 1,
-      continuous,
-      turns: turns && { ...turns, waits },
-      ...(cpuGain === undefined ? {} : { cpuGain }),
-    });
-    // A config's server is warm at once, unless it has a backend or code.
-    const plain = { upstreams: [], runsCode: false };
-    const ofConfig = warmAtOnce(load, config.server, plain);
-    expect(longerWarmup(ofConfig, [outcome], warmCost)).toBeUndefined();
-    expect(warmAtOnce(load, config.server, { ...plain, upstreams: [{ port: 1 }] })).toBe(load);
-    expect(warmAtOnce(load, config.server, { ...plain, runsCode: true })).toBe(load);
-    expect(warmAtOnce(load, command.variant.server, plain)).toBe(load);
-    return longerWarmup(load, [outcome], warmCost)?.seconds;
-  };
-  // 140 µs each are 0.98 and 0.28 of a core.
-  expect([seconds(7000), seconds(2000)]).toEqual([4, undefined]);
-  expect(seconds(2000, 1, false)).toBe(4);
-  expect([seconds(7000, 10), seconds(7000, 30)]).toEqual([30, undefined]);
-  // The window costs 100 µs. Where it does in other rounds too, the warm-up's end was disturbed. Where it cost more, those were cold.
-  const knowing = [95, 75, 130].map((warmCost) => seconds(7000, 1, true, warmCost));
-  expect(knowing).toEqual([undefined, 4, 4]);
-  // One whose window did not get faster was warm in it.
-  expect([1.04, 1.06].map((cpuGain) => seconds(7000, 1, true, undefined, cpuGain))).toEqual([
-    undefined,
-    4,
-  ]);
-});
-
-test.each([
-  ['the warm-up ended at the cost of the window', [105, 110], 100],
-  ['it was dearer: the server may have been cold', [125, 130], undefined],
-  ['one round tells nothing', [100], undefined],
-])('what a response costs once a server is warm, where %s', (_, ends, cost) => {
-  const kept = ends.map((cpuMicros, index) => {
-    const outcome = outcomeOf(address('http://127.0.0.1:1/'), {
-      ...second(10_000),
-      serverCpuSeconds: 1,
-      continuous: { ...continuousEnd, cpuMicros },
-    });
-    return { round: index + 1, outcomes: new Map([['a', outcome]]) };
-  });
-  expect(warmCosts(kept).get('a')).toBe(cost);
-});
-
-test('a server that goes on has the rest of its longer warm-up', () => {
-  const [planned, ...others] = planOf().variants as [PlannedVariant];
-  // A config's server stays one that is warm at once.
-  const load = { ...planned.load, warmupLimitSeconds: 0 };
-  const stage = { planned: { ...planned, load }, servedSeconds: 3 } as unknown as Stage;
-  const nextLoad = (warmupSeconds: number) => {
-    const longer = { ...planned, load: { ...planned.load, warmupSeconds } };
-    const [next] = goingOn([stage], { sides: [longer, ...others] });
-    return next?.planned.load;
-  };
-  expect(nextLoad(8)).toMatchObject({ warmupSeconds: 5, warmupLimitSeconds: 0 });
-  expect(nextLoad(3)?.warmupSeconds).toBe(load.warmupSeconds);
 });
 
 test.each<[string, Partial<Cores>, boolean]>([

@@ -267,6 +267,14 @@ it.each<[number, Partial<ReadyCheck>, string]>([
   expect(await refusal(server, { page: { path: '/x' }, ...check })).toContain(message);
 });
 
+it.each([
+  ['/en/?a=1', 'such as --url /en/?a=1 ('],
+  ['', 'give a page that it answers with 200 (--url;'],
+])('a redirect on the same server to "%s" is answered with its path', async (location, message) => {
+  const server = answering(always(302, '', location === '' ? {} : { location }));
+  expect(await refusal(server, { page: { path: '/x' } })).toContain(message);
+});
+
 const frame = (type: number, flags: number, stream: number, ...payload: number[]): Buffer =>
   Buffer.from([0, 0, payload.length, type, flags, 0, 0, 0, stream, ...payload]);
 const settings = frame(4, 0, 0);

@@ -278,6 +278,13 @@ const figures = {
   'nginx-tcp-nopush': about(105_000),
 };
 const ladder = await h2Result('h2o-vs-nginx', figures);
+test('a long reason for no verdict stands in a sentence, and not in the cell', () => {
+  const why = 'open-file-cache waited 40 % of its turns for cores that other programs used';
+  const long = compared(both, { verdict: 'none', why });
+  expect(verdictCell(long.comparisons[0] as Comparison, long).text).toMatch(/^\S+ % no verdict$/);
+  expect(verdictLines(long, []).join()).toContain(why);
+});
+
 test('a ladder shows the steps; undecided ones share a sentence', () => {
   const cells = columnOf(variantTable(ladder), 'against the row before');
   expect(cells?.map((text) => text.replace(/^.*\] /, ''))).toEqual([

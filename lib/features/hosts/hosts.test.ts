@@ -68,23 +68,29 @@ test('a file is cached once; month-old files are removed', async () => {
 });
 
 test.runIf(process.getuid?.() === 0).each([
-  ['', 0],
-  ['alice', 94],
-])("a cache in a folder of the user's group, whose members are '%s'", async (members, code) => {
-  const [cache, programs] = [newFolder(), newFolder()];
-  chownSync(cache, 0, 1);
-  chmodSync(cache, 0o775);
-  const answers = {
-    id: 'case $1 in -u) echo 0;; *) echo daemon;; esac',
-    getent: `echo daemon:x:1:${members}`,
-  };
-  for (const [name, script] of Object.entries(answers))
-    writeFileSync(join(programs, name), `#!/bin/sh\n${script}\n`, { mode: 0o755 });
-  vi.stubEnv('PATH', `${programs}:${process.env.PATH}`);
-  const child = keeping(cache, 'agent-new', 'k6', 4);
-  child.stdin.on('error', () => undefined).end('text');
-  expect(((await once(child, 'close')) as unknown[])[0]).toBe(code);
-});
+  ['', '', 0],
+  ['daemon', '', 0],
+  ['alice', '', 94],
+  ['', 'drwxrwxr-x+', 94],
+])(
+  "a cache in a folder of the user's group, with the members '%s' and '%s'",
+  async (members, mode, code) => {
+    const [cache, programs] = [newFolder(), newFolder()];
+    chownSync(cache, 0, 1);
+    chmodSync(cache, 0o775);
+    const answers = {
+      id: 'case $1 in -u) echo 0;; *) echo daemon;; esac',
+      getent: `echo daemon:x:1:${members}`,
+      ...(mode === '' ? {} : { ls: `echo ${mode}` }),
+    };
+    for (const [name, script] of Object.entries(answers))
+      writeFileSync(join(programs, name), `#!/bin/sh\n${script}\n`, { mode: 0o755 });
+    vi.stubEnv('PATH', `${programs}:${process.env.PATH}`);
+    const child = keeping(cache, 'agent-new', 'k6', 4);
+    child.stdin.on('error', () => undefined).end('text');
+    expect(((await once(child, 'close')) as unknown[])[0]).toBe(code);
+  },
+);
 
 test.each(['SIGHUP', 'SIGTERM'])(
   'a transfer ended by %s leaves no partial file',

@@ -23,8 +23,6 @@ export const stacksFile = (variant: string): string => `${stacksFolder}/${varian
 const surely = 3.3;
 /** Share of a request's CPU time; a smaller difference explains nothing. */
 const leastShare = 0.02;
-/** Share of a request's CPU time by which no part varies from one look to the next. */
-const largeShare = 0.25;
 /** Per request. How often a server waits for its next request depends on the load. */
 const leastCalls = { usual: 0.05, waiting: 0.3, share: 0.1 };
 const waitingCalls =
@@ -154,7 +152,7 @@ function reasonOf(pair: Pair, result: Result): string {
       !isOfCalls(part) &&
       isClear(part) &&
       // The CPU time of parts that both sides have varies with the machine's load from one look to the next.
-      (differs || part.isOfOne || Math.abs(part.us) >= largeShare * wholeUs),
+      (differs || part.isOfOne),
   );
   // A server that is slower for another reason also waits for its next request at other times.
   const calls = all.every(({ waits }) => waits) && others.length > 0 ? [] : all;

@@ -165,15 +165,6 @@ describe('the sentence', () => {
     ]);
   });
 
-  it('names a large part of the CPU time without a verdict too', () => {
-    const made = looked(plain, { ...plain, cpu: { ...plain.cpu, libc: 3 } });
-    for (const comparison of made.comparisons)
-      Object.assign(comparison, { verdict: 'none', cpu: null });
-    expect(whyLines(made)).toEqual([
-      'Why: libc takes 9.0 µs less CPU time per request than in workers.',
-    ]);
-  });
-
   it.each([
     [20_000, /: 0\.076 epoll_ctl\.$/],
     [2000, /nothing that perf sees differs/],
