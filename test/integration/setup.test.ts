@@ -62,9 +62,9 @@ function k6Says(path: string) {
 test.runIf(process.getuid?.() === 0)('a build below sudo is the caller’s', async () => {
   const machine = goMachine();
   vi.stubEnv('SUDO_UID', '12345').stubEnv('SUDO_GID', '12345');
-  onTestFinished(() => void vi.unstubAllEnvs());
-  // Whom root trusts is read once.
+  // Whom root trusts is read once, and a worker's test files share what was read.
   vi.resetModules();
+  onTestFinished(() => void vi.unstubAllEnvs().resetModules());
   const { ensureTools } = await import('../../lib/setup/tools.ts');
   mkdirSync(machine.bakeoffFolder);
   chownSync(machine.bakeoffFolder, 12_345, 12_345);
