@@ -4,6 +4,7 @@ import { isFailing, serverCpuSecondsPerResponse, successRatioOf } from './phases
 import {
   alphaOf,
   logRatios,
+  mean,
   meanInterval,
   ratioInterval,
   type RatioInterval,
@@ -48,17 +49,24 @@ export function coldCosts(phases: readonly Phase[]): { before: number; after: nu
 /** A smaller difference between turns and continuous load may come from the methods: from caches, and from how warm a server is. */
 const leastDifference = Math.log(1.03);
 /**
- * As leastDifference, for the requests/s of a side itself. They have no interval, and the machine's noise between warm-up and turns is in
- * them.
+ * As leastDifference, for a side itself. It has no interval, and the machine's noise between warm-up and turns is in it.
  */
 const sideMatters = Math.log(1.1);
-/** The chance of a false alarm, over all looks, if no difference were tolerated. */
-const falseAlarms = 0.02;
+/**
+ * The chances of a false alarm, over all looks, if no difference were tolerated. A machine changes its speed between a warm-up and turns,
+ * by a tenth and more, and with it requests/s. The share of a core that a server uses stays the same then, so that it shows four times
+ * smaller differences: a rate limit or a quota that recovers while others have their turns is in it. What turns change in the work of each
+ * request is in requests/s alone.
+ */
+const falseAlarms = { cpuShare: 0.02, rps: 0.002 };
 
 type Rounds = readonly Pick<Round, 'phases'>[];
 
-/** Requests/s of continuous load and in turns, by round; undefined without turns, at a rate, and without a warm-up. */
-function bothOf(rounds: Rounds): [continuous: number[], inTurns: number[]] | undefined {
+/** A figure of continuous load and in turns, by round. */
+type Both = [continuous: number[], inTurns: number[]];
+
+/** Requests/s; undefined without turns, at a rate, and without a warm-up. */
+function bothOf(rounds: Rounds): Both | undefined {
   const pairs = rounds.flatMap(({ phases: [first] }) => {
     if (first === undefined || isAtRate(first) || (first.turns?.count ?? 1) === 1) return [];
     if (first.continuous?.apart === true) return [];
@@ -69,6 +77,19 @@ function bothOf(rounds: Rounds): [continuous: number[], inTurns: number[]] | und
   return [pairs.map(({ continuousRps }) => continuousRps), pairs.map(({ rps }) => rps)];
 }
 
+/** CPU seconds of the server per second; undefined if those of a round are unknown. */
+function cpuSharesOf(rounds: Rounds, [continuousRps, rps]: Both): Both | undefined {
+  const inTurns = rounds.map(
+    ({ phases }, round) => (rps[round] as number) * serverCpuSecondsPerResponse(phases.slice(0, 1)),
+  );
+  const continuous = rounds.map(
+    ({ phases: [first] }, round) =>
+      ((continuousRps[round] as number) * (first?.continuous?.cpuMicros ?? 0)) / 1e6,
+  );
+  const isKnown = [...inTurns, ...continuous].every((share) => share > 0);
+  return isKnown ? [continuous, inTurns] : undefined;
+}
+
 /**
  * Requests/s in turns as a multiple of those of continuous load, with a 95 % interval; undefined if there is no such pair in each round.
  */
@@ -77,10 +98,19 @@ export function againstContinuous(rounds: Rounds): RatioInterval | undefined {
   return both && ratioInterval(...both);
 }
 
+/** A side's rounds held against its continuous load. */
+interface Held {
+  name: string;
+  rps: readonly number[];
+  ratio: RatioInterval;
+  /** Logs of the figure in turns as a multiple of that of continuous load, by round; CPU shares only if they are known. */
+  logs: { rps: number[]; cpuShare?: number[] };
+}
+
 /**
- * The variant whose requests/s in turns surely differ from those of continuous load, and how; undefined if none does. Each side is tested,
- * and how much more each other side differs than the first one, because a verdict is about that. Differences within the interval of the
- * ratio in turns are tolerated.
+ * The variant that turns surely change against continuous load, and its requests/s in turns as a multiple of those of continuous load;
+ * undefined if there is none. Each side is tested, and how much more each other side differs than the first one, because a verdict is about
+ * that. Differences within the interval of the ratio in turns are tolerated.
  * @param sides of a group, with at least two rounds
  * @param share of the chance of a false alarm that this look has, 0 to 1
  */
@@ -88,28 +118,47 @@ export function turnsDisagree(
   sides: readonly Pick<VariantResult, 'name' | 'rounds'>[],
   share = 1,
 ): { name: string; ratio: RatioInterval } | undefined {
-  const alpha = falseAlarms * share;
-  const known = sides.flatMap(({ name, rounds }) => {
+  const held = sides.flatMap(({ name, rounds }): Held[] => {
     const both = bothOf(rounds);
     if (both === undefined) return [];
-    return [{ name, rps: both[1], logs: logRatios(...both), ratio: ratioInterval(...both) }];
+    const cpuShares = cpuSharesOf(rounds, both);
+    const logs = {
+      rps: logRatios(...both),
+      ...(cpuShares && { cpuShare: logRatios(...cpuShares) }),
+    };
+    return [{ name, rps: both[1], ratio: ratioInterval(...both), logs }];
   });
-  const isBeyond = ({ middle, half }: ReturnType<typeof meanInterval>) =>
-    Math.abs(middle) - half > sideMatters;
-  const differing = known.find(({ logs }) => isBeyond(meanInterval(logs, alpha)));
-  if (differing !== undefined) return differing;
+  return (
+    differing(held, 'cpuShare', falseAlarms.cpuShare * share) ??
+    differing(held, 'rps', falseAlarms.rps * share)
+  );
+}
+
+function differing(
+  held: readonly Held[],
+  figure: keyof Held['logs'],
+  alpha: number,
+): Held | undefined {
+  const known = held.flatMap((side) => {
+    const logs = side.logs[figure];
+    return logs === undefined ? [] : [{ side, logs }];
+  });
   const [first, ...others] = known;
-  for (const other of others) {
+  for (const { side, logs } of known) {
+    const { middle, half } = meanInterval(logs, alpha);
+    if (Math.abs(middle) - half > sideMatters) return side;
+  }
+  for (const { side, logs } of others) {
     if (first === undefined) break;
-    const differences = other.logs.map((log, round) => log - (first.logs[round] as number));
+    const differences = logs.map((log, round) => log - (first.logs[round] as number));
     const { middle, half } = meanInterval(differences, alpha);
-    const inTurns = meanInterval(logRatios(first.rps, other.rps), alphaOf());
+    const inTurns = meanInterval(logRatios(first.side.rps, side.rps), alphaOf());
     if (Math.abs(middle) > Math.max(half, inTurns.half, leastDifference))
-      return isFarther(first.ratio, other.ratio) ? first : other;
+      return isFarther(first.logs, logs) ? first.side : side;
   }
   return undefined;
 }
 
-function isFarther({ ratio }: RatioInterval, other: RatioInterval): boolean {
-  return Math.abs(Math.log(ratio)) > Math.abs(Math.log(other.ratio));
+function isFarther(logs: readonly number[], other: readonly number[]): boolean {
+  return Math.abs(mean(logs)) > Math.abs(mean(other));
 }
