@@ -3,7 +3,7 @@ import type { Comparison, Metric, Phase, Result, Round } from '../result/result.
 import { variantOf } from './comparisons.ts';
 import { noiseOf } from './limit.ts';
 import { metrics } from './metrics.ts';
-import { phasesIn, roundRps } from './phases.ts';
+import { phasesIn, roundRps, serverCpuSecondsPerResponse } from './phases.ts';
 import {
   extent,
   mean,
@@ -38,6 +38,8 @@ export interface Check {
   /** They surely differ. */
   differs: boolean;
   pause?: Pause;
+  /** `alone` is by the shares of a core that the servers used, at the CPU time per request of the rounds. */
+  atCostOfRounds?: true;
   /** What the first loads gave, if this check is by the second ones. */
   aloneAtFirst?: number;
 }
@@ -84,19 +86,8 @@ function checkBy(
   if (before === undefined || after === undefined) return undefined;
   // A search compares rates that it found. What is alone has such a rate.
   if (result.search !== undefined) return undefined;
-  const { of, isOfSpeed } = metrics[metric];
-  const logsBefore = before.rounds.map((round) => Math.log(of(round)));
-  const logsAfter = after.rounds.map((round) => Math.log(of(round)));
-  const alone = Math.log(of(after.alone)) - Math.log(of(before.alone));
-  const check = compared(
-    logsAfter.map((log, round) => log - (logsBefore[round] as number)),
-    // The sides are alone at different times, between which the machine changes as it does from round to round.
-    Math.sqrt(variance(logsBefore) + variance(logsAfter)),
-    alone,
-    takenMore(before) + takenMore(after),
-    result,
-  );
-  if (check === undefined || !isOfSpeed) return check;
+  const check = nearest(metric, before, after, result);
+  if (check === undefined || !metrics[metric].isOfSpeed) return check;
   // Both sides may pause alike.
   const [less, more] = [pauseOf(before), pauseOf(after)].sort((a, b) => a.share - b.share);
   if (less === undefined || more === undefined || more.share - less.share < pauseMatters.share)
@@ -104,6 +95,46 @@ function checkBy(
   const { name, ms, inRoundsMs } = more;
   return { ...check, differs: true, pause: { name, ms, inRoundsMs } };
 }
+
+/** The check by the metric itself or, for requests/s that differ too much between single loads, by what does not change with the machine. */
+function nearest(metric: Metric, before: Side, after: Side, result: Checked): Check | undefined {
+  const check = comparedBy(metrics[metric].of, before, after, result);
+  if (metric !== 'rps' || check === undefined || check.differs || saysSomething(check))
+    return check;
+  const byShares = comparedBy(cpuShareOf, before, after, result);
+  if (byShares === undefined || byShares.tolerated > check.tolerated) return check;
+  const alone = (check.inRounds * byShares.alone) / byShares.inRounds;
+  return { ...byShares, alone, inRounds: check.inRounds, atCostOfRounds: true };
+}
+
+function comparedBy(
+  of: (round: Round) => number,
+  before: Side,
+  after: Side,
+  result: Checked,
+): Check | undefined {
+  const logsBefore = before.rounds.map((round) => Math.log(of(round)));
+  const logsAfter = after.rounds.map((round) => Math.log(of(round)));
+  return compared(
+    logsAfter.map((log, round) => log - (logsBefore[round] as number)),
+    // The sides are alone at different times, between which the machine changes as it does from round to round.
+    Math.sqrt(variance(logsBefore) + variance(logsAfter)),
+    Math.log(of(after.alone)) - Math.log(of(before.alone)),
+    takenMore(before) + takenMore(after),
+    result,
+  );
+}
+
+/** CPU seconds of the server per second. A machine that gets slower changes requests/s, and not this. */
+const cpuShareOf = ({ phases }: Round): number =>
+  roundRps(phases) * serverCpuSecondsPerResponse(phases);
+
+/**
+ * Loads alone say something on a ratio if they could have denied it: if they may differ from it by less than it differs from 1, or by no
+ * more than 10 %.
+ */
+export const saysSomething = ({ inRounds, tolerated }: Check): boolean =>
+  tolerated <= Math.max(0.1, Math.expm1(Math.abs(Math.log(inRounds))));
 
 /**
  * Holds the responses per second of a side at a rate against those alone, or the rate that a search found; undefined without a rate, and if

@@ -148,6 +148,20 @@ it('a pause that the rounds lack costs the verdict, also where rounds scatter', 
   expect(both.comparisons[0]?.verdict).toBe('faster');
 });
 
+it('where the machine changes its speed, the shares of a core are compared', () => {
+  const busy = (share: number) => ({ serverCpuSeconds: share * 10 });
+  const wandering = noisy.map((side) => changed(side, () => busy(0.98)));
+  const withShare = (share: number) =>
+    checkedWith(wandering, alone(604_000, 1, busy(0.98)), alone(840_000, 1, busy(share)));
+  expect(heldLines(withShare(0.98))).toEqual([
+    'Each side alone for 10 s: open-file-cache +34 % at the CPU time per request of the rounds, as in the rounds (within 3.0 %).',
+  ]);
+  expect(withShare(0.8).comparisons[0]).toMatchObject({
+    verdict: 'none',
+    why: 'each side alone for 10 s gives +9.3 % at the CPU time per request of the rounds, the rounds gave +34 %',
+  });
+});
+
 it('a pause in which others had the cores says nothing on the server', () => {
   const heldUp = { longestGapMs: 2000, noise: { ...quiet, duringPause: 0.9 } };
   const held = checkedWith(noisy, alone(604_000, 15.9), alone(640_000, 11.8, heldUp));

@@ -1,5 +1,5 @@
 // Checks which verdicts of the rounds hold if each side is loaded alone, and says so in words.
-import { checkOf, rateCheckOf, type Check } from '../../analysis/alone.ts';
+import { checkOf, rateCheckOf, saysSomething, type Check } from '../../analysis/alone.ts';
 import { measuredComparisons } from '../../analysis/comparisons.ts';
 import { duration, enumeration, percent, scaledTime, whole } from '../../format.ts';
 import { byName } from '../../present.ts';
@@ -96,8 +96,11 @@ function whyNot(comparison: Comparison, result: Result): string | undefined {
   const { alone, aloneAtFirst, inRounds } = check;
   const gives =
     aloneAtFirst === undefined ? text(alone) : `${text(aloneAtFirst)} and again ${text(alone)}`;
-  return `each side alone for ${duration(secondsAlone(result))} gives ${gives}, the rounds gave ${text(inRounds)}${pauseText(check)}`;
+  return `each side alone for ${duration(secondsAlone(result))} gives ${gives}${costText(check)}, the rounds gave ${text(inRounds)}${pauseText(check)}`;
 }
+
+const costText = ({ atCostOfRounds }: Check): string =>
+  atCostOfRounds ? ' at the CPU time per request of the rounds' : '';
 
 function pauseText({ pause }: Check): string {
   if (pause === undefined) return '';
@@ -109,13 +112,6 @@ function secondsAlone({ alone }: Result): number {
   const seconds = (alone?.sides ?? []).map(({ phase }) => phase.seconds);
   return Math.max(0, ...seconds);
 }
-
-/**
- * Loads alone say something on a ratio if they could have denied it: if they may differ from it by less than it differs from 1, or by no
- * more than 10 %.
- */
-const saysSomething = ({ inRounds, tolerated }: Check): boolean =>
-  tolerated <= Math.max(0.1, Math.expm1(Math.abs(Math.log(inRounds))));
 
 /** A sentence on the verdicts that hold, and the reasons for missing checks. */
 export function heldLines(result: Result): string[] {
@@ -131,7 +127,7 @@ export function heldLines(result: Result): string[] {
     const { alone, aloneAtFirst, tolerated } = check;
     const text = (ratio: number) => effectText({ metric, ratio });
     const atFirst = aloneAtFirst === undefined ? '' : ` (${text(aloneAtFirst)} in a first load)`;
-    return { text: `${pair.variant} ${text(alone)}${atFirst}`, tolerated };
+    return { text: `${pair.variant} ${text(alone)}${atFirst}${costText(check)}`, tolerated };
   });
   if (stand.length > 0) {
     const texts = enumeration(stand.map(({ text }) => text));
