@@ -48,9 +48,8 @@ export async function lookAfterRounds(run: EndedRun): Promise<Result | undefined
   };
   const { secondsOf, takes } = lengthOfLook(context.plan, asked);
   if (!asksWhy && sides.every((side) => secondsOf(side) === 0)) return undefined;
-  verdictLines(result, context.contributionsTo(result)).forEach(say);
-  const perf = asksWhy ? await perfOrWhyNot(context.signal) : undefined;
   const onSide = telling(run, 'checking each side alone', sides, takes);
+  const perf = asksWhy ? await perfOrWhyNot(context.signal) : undefined;
   const cpuMicrosOf = (name: string) => variantOf(result, name)?.serverCpuMicrosPerRequest?.median;
   const { alone, why } = await lookAlone(context, { sides, secondsOf, perf, cpuMicrosOf, onSide });
   const takesAgain = (side: PlannedVariant) => withStart(secondsOf(side));
@@ -91,16 +90,17 @@ export async function lookAfterRounds(run: EndedRun): Promise<Result | undefined
 const elapsedSeconds = ({ startedAt }: Result): number =>
   (Date.now() - Date.parse(startedAt)) / 1000;
 
-/** Returns a function that shows the progress of a look, side by side, with the seconds left. */
+/** Returns a function that shows the progress of a look, side by side, with the seconds left and the verdicts so far. */
 function telling(
-  { tell }: EndedRun,
+  { tell, result, context }: EndedRun,
   what: string,
   sides: readonly PlannedVariant[],
   takes: (side: PlannedVariant) => number,
 ): (name: string) => void {
   let secondsLeft = total(sides, takes);
+  const verdicts = verdictLines(result, context.contributionsTo(result));
   return (name) => {
-    tell({ what, seen: name, secondsLeft });
+    tell({ what, seen: [name, ...verdicts].join(' · '), secondsLeft });
     secondsLeft -= takes(sides.find(({ variant }) => variant.name === name) as PlannedVariant);
   };
 }

@@ -1,4 +1,5 @@
 // Causes of a verdict, from what perf saw of its sides. docs/verdicts.md says how to read them.
+import { checkOf } from '../../analysis/alone.ts';
 import { measuredComparisons, variantOf } from '../../analysis/comparisons.ts';
 import { perRequestOf, reconnectsOf } from '../../analysis/phases.ts';
 import { total } from '../../analysis/statistics.ts';
@@ -32,8 +33,6 @@ const waitingCalls =
  * the machine cause some.
  */
 const leastSwitches = { more: 0.2, times: 2.5 };
-/** A part belongs to one side alone if the other side has less than this share of it. */
-const ofOneShare = 0.1;
 /** A part may take up to this share more or less CPU time after a restart of the server, because its memory lies elsewhere. */
 const restartShare = 0.04;
 const most = { calls: 4, parts: 2, clauses: 3 };
@@ -51,13 +50,15 @@ export function pairsOf(result: Result) {
   });
 }
 
-/** A sentence for each examined comparison, and the reasons for missing ones. */
+/** A sentence for each examined comparison whose sides differ, and the reasons for missing ones. */
 export function whyLines(result: Result): string[] {
   const lines: string[] = [];
   for (const pair of pairsOf(result)) {
+    const causes = causesOf(pair, result);
+    if (causes.length === 0) continue;
     const { changed = [] } = pair.variant;
     const settings = changed.length === 0 ? '' : ` (${changed.join(', ')})`;
-    lines.push(`Why${settings}: ${reasonOf(pair, result)}.`);
+    lines.push(`Why${settings}: ${causes.slice(0, most.clauses).join('; ')}.`);
   }
   for (const reason of new Set(result.why?.missing))
     lines.push(`Causes were not looked at: ${reason}.`);
@@ -78,8 +79,7 @@ function partChanges({ variant, baseline }: Pair) {
     const [now, before] = [partOf(variant, name), partOf(baseline, name)];
     const sdUs = Math.hypot(now.sdUs, before.sdUs, restartShare * Math.min(now.us, before.us));
     const isCall = (now.kind ?? before.kind) === 'call';
-    const isOfOne = Math.min(now.us, before.us) < ofOneShare * Math.max(now.us, before.us);
-    return { name, isCall, isOfOne, us: now.us - before.us, sdUs };
+    return { name, isCall, us: now.us - before.us, sdUs };
   });
   return changes.sort((a, b) => Math.abs(b.us) - Math.abs(a.us));
 }
@@ -127,17 +127,43 @@ function callText({ name, now, before }: CallChange): string {
 const isDecided = (of: { verdict: Verdict } | null): boolean =>
   of?.verdict === 'faster' || of?.verdict === 'slower';
 
-/** Why the sides of a pair differ, without a full stop: the largest cause first. */
-function reasonOf(pair: Pair, result: Result): string {
+/**
+ * Whether CPU time per request differs for sure. It need not have a verdict, such as at a rate. Without a verdict on the sides, it is in
+ * doubt as well.
+ */
+function costDiffers({ comparison }: Pair, result: Result): boolean {
+  const { metric, verdict, cpu, obstacles = [] } = comparison;
+  if (isDecided(metric === 'cpu' ? comparison : cpu)) return true;
+  if (metric === 'cpu' || cpu === null || verdict === 'none') return false;
+  const isDoubtful =
+    obstacles.some((obstacle) => obstacle.metric === 'cpu') ||
+    checkOf(comparison, 'cpu', result)?.differs === true;
+  const [low, high] = cpu.ci95;
+  return !isDoubtful && (low > 1 || high < 1);
+}
+
+/** Why the sides of a pair differ, as clauses: the largest cause first. Empty if they do not differ for sure. */
+function causesOf(pair: Pair, result: Result): string[] {
+  const { comparison, variant, baseline } = pair;
+  const ofCost = costDiffers(pair, result);
+  if (!ofCost && !isDecided(comparison)) return [];
+  const causes = factsText(variantOf(result, variant.variant), variantOf(result, baseline.variant));
+  // Parts and calls vary from one look to the next: they explain nothing if CPU time per request does not differ.
+  if (ofCost) causes.push(...costTexts(pair, result), ...switchesText(pair));
+  causes.push(...waitText(pair, result));
+  if (ofCost && causes.length === 0)
+    causes.push(
+      `nothing that perf sees differs between ${variant.variant} and ${baseline.variant}`,
+    );
+  return causes;
+}
+
+/** The system calls and the parts of CPU time that make a difference of CPU time per request: the largest first. */
+function costTexts(pair: Pair, result: Result): string[] {
   const { variant: now, baseline: before } = pair;
   const parts = partChanges(pair);
   const wholeUs = Math.max(cpuOf(now), cpuOf(before));
-  const differs = isDecided(pair.comparison) || isDecided(pair.comparison.cpu);
-  // An event loop makes as many calls per request as the load of the moment leaves it.
-  const all = callChanges(pair, result).filter(
-    ({ now: calls, before: others, size }) =>
-      differs || size >= 1 || Math.min(calls, others) < leastCalls.usual,
-  );
+  const all = callChanges(pair, result);
   const isClear = ({ us, sdUs }: Pick<PartChange, 'us' | 'sdUs'>): boolean =>
     Math.abs(us) > surely * sdUs && Math.abs(us) >= leastShare * wholeUs;
   const isOfCalls = ({ name, isCall }: PartChange): boolean => {
@@ -147,12 +173,7 @@ function reasonOf(pair: Pair, result: Result): string {
   const ofCalls = parts.filter(isOfCalls);
   // Others on the machine cause interrupts.
   const others = parts.filter(
-    (part) =>
-      part.name !== 'interrupts' &&
-      !isOfCalls(part) &&
-      isClear(part) &&
-      // The CPU time of parts that both sides have varies with the machine's load from one look to the next.
-      (differs || part.isOfOne),
+    (part) => part.name !== 'interrupts' && !isOfCalls(part) && isClear(part),
   );
   // A server that is slower for another reason also waits for its next request at other times.
   const calls = all.every(({ waits }) => waits) && others.length > 0 ? [] : all;
@@ -163,7 +184,7 @@ function reasonOf(pair: Pair, result: Result): string {
     const changes = enumeration(named);
     const [part, whole] = [sumOf(ofCalls), sumOf(parts)];
     let cause = `${now.variant} makes ${perRequest(now.counts.calls)} system calls per request, ${before.variant} ${perRequest(before.counts.calls)}: ${changes}`;
-    if (differs && isClear(whole) && isClear(part) && part.us * whole.us >= 0) {
+    if (isClear(whole) && isClear(part) && part.us * whole.us >= 0) {
       const does = whole.us < 0 ? 'saves' : 'uses more';
       // Other parts may cost the other side more.
       const [partUs, allUs] = [Math.abs(part.us), Math.abs(whole.us)];
@@ -175,22 +196,19 @@ function reasonOf(pair: Pair, result: Result): string {
   if (others.length > 0) causes.push(othersText(others.slice(0, most.parts), pair));
   const sizeOf = (some: readonly PartChange[]) => total(some, ({ us }) => Math.abs(us));
   if (sizeOf(others) > sizeOf(ofCalls)) causes.reverse();
-  causes.unshift(...factsText(variantOf(result, now.variant), variantOf(result, before.variant)));
-  causes.push(...switchesText(pair), ...waitText(pair, result));
-  if (causes.length === 0)
-    return `nothing that perf sees differs between ${now.variant} and ${before.variant}`;
-  return causes.slice(0, most.clauses).join('; ');
+  return causes;
 }
 
+/** "b spends 3.0 µs less CPU time per request in libz, and 1.0 µs more in own code, than a". The other side may have none of a part. */
 function othersText(parts: readonly PartChange[], { variant, baseline }: Pair): string {
-  const texts = parts.map(({ name, us }) => {
+  const texts = parts.map(({ name, us }, index) => {
     const [largest] = us > 0 ? variant.functions : baseline.functions;
     const isMost = name.startsWith('own') && largest && largest.us >= Math.abs(us) / 2;
-    const subject = isMost ? `${name} (most in ${largest.name})` : name;
-    const takes = name === 'page faults' ? 'take' : 'takes';
-    return `${subject} ${takes} ${short(Math.abs(us))} µs ${us < 0 ? 'less' : 'more'}`;
+    const where = isMost ? `${name} (most in ${largest.name})` : name;
+    const what = index === 0 ? ' CPU time per request' : '';
+    return `${short(Math.abs(us))} µs ${us < 0 ? 'less' : 'more'}${what} in ${where}`;
   });
-  return `${enumeration(texts)} CPU time per request than in ${baseline.variant}`;
+  return `${variant.variant} spends ${enumeration(texts)} than ${baseline.variant}`;
 }
 
 function switchesText({ variant, baseline }: Pair): string[] {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { additions } from '../../cli/main.ts';
-import type { Result } from '../../result/result.ts';
+import type { Comparison, Result } from '../../result/result.ts';
 import type { WhySide } from '../../result/why.ts';
 import { cpuBars, whyLines, whyPart } from './report.ts';
 import { changedSettings } from '../../report/html/differences.ts';
@@ -115,6 +115,9 @@ const looked = (baseline: Made, variant: Made, changes: Partial<Result> = {}): R
     why: { missing: [], sides: [side('workers', baseline), side('open-file-cache', variant)] },
   });
 
+/** Its interval is beyond 1, and it has no verdict. */
+const unsure: Comparison['cpu'] = { ratio: 2, ci95: [1.9, 2.1], verdict: 'none' };
+
 const plain = {
   calls: { writev: 1, openat: 1, epoll_wait: 0.5 },
   cpu: { writev: 6, openat: 2, libc: 12 },
@@ -135,7 +138,7 @@ describe('the sentence', () => {
     [
       'the largest cause first',
       { calls: { ...plain.calls, write: 1 }, cpu: { ...plain.cpu, libz: 30, write: 1 } },
-      'libz takes 30.0 µs more CPU time per request than in workers; open-file-cache makes 3.5 system calls per request, workers 2.5: 1 write',
+      'open-file-cache spends 30.0 µs more CPU time per request in libz than workers; open-file-cache makes 3.5 system calls per request, workers 2.5: 1 write',
     ],
     [
       'context switches',
@@ -151,17 +154,27 @@ describe('the sentence', () => {
     expect(whyLines(looked(plain, variant))).toEqual([`Why: ${text}.`]);
   });
 
-  it('names only times of one side alone where neither requests/s nor CPU per request differ', () => {
-    const slowed = {
-      ...plain,
-      calls: { ...plain.calls, write: 1 },
-      cpu: { ...plain.cpu, writev: 9, libz: 3 },
-    };
-    const made = looked(plain, slowed);
-    for (const comparison of made.comparisons)
-      Object.assign(comparison, { verdict: 'inconclusive', cpu: null });
-    expect(whyLines(made)).toEqual([
-      'Why: libz takes 3.0 µs more CPU time per request than in workers; open-file-cache makes 3.5 system calls per request, workers 2.5: 1 write.',
+  it.each([
+    [
+      'neither requests/s nor CPU per request have a verdict',
+      { verdict: 'inconclusive', cpu: null },
+    ],
+    ['other programs took the verdict back', { verdict: 'none', cpu: unsure }],
+    [
+      'only other programs may make CPU per request differ',
+      { verdict: 'inconclusive', cpu: unsure, obstacles: [{ metric: 'cpu', why: 'others' }] },
+    ],
+    ['requests/s differ, and CPU per request may not', { verdict: 'faster', cpu: null }],
+  ] as [string, Partial<Comparison>][])('names nothing if %s', (_, changes) => {
+    const slowed = { calls: { ...plain.calls, write: 1 }, cpu: { ...plain.cpu, libz: 30 } };
+    expect(whyLines(compared(looked(plain, slowed), changes))).toEqual([]);
+  });
+
+  it('names what takes more CPU time at a rate, at which CPU per request has no verdict', () => {
+    const slowed = { ...plain, cpu: { ...plain.cpu, libz: 30 } };
+    const atRate = { metric: 'p99', verdict: 'inconclusive', cpu: unsure } as const;
+    expect(whyLines(compared(looked(plain, slowed), atRate))).toEqual([
+      'Why: open-file-cache spends 30.0 µs more CPU time per request in libz than workers.',
     ]);
   });
 
@@ -200,7 +213,9 @@ describe('the sentence', () => {
   it("names the function with the largest share of the server's own code", () => {
     const made = looked(plain, { ...plain, cpu: { ...plain.cpu, 'own code': 30 } });
     Object.assign(made.why?.sides[1] ?? {}, { functions: [{ name: 'mixed', us: 20 }] });
-    expect(whyLines(made)[0]).toContain('own code (most in mixed) takes 30.0 µs more');
+    expect(whyLines(made)[0]).toContain(
+      'spends 30.0 µs more CPU time per request in own code (most in mixed) than workers',
+    );
   });
 
   it('reports that a side waits if CPU time does not explain the difference', () => {
@@ -262,15 +277,14 @@ it('the causes of a load in steps are not looked at', async () => {
   const ended = (stepped: object | undefined) =>
     ({
       context: {
-        contributionsTo: () => [],
+        contributionsTo: () => {
+          throw new Error('it looks');
+        },
         plan: { stepped, variants: [{ variant: { name: 'workers' }, load: { requests: 1 } }] },
       },
       result: made,
       flags: new Map(),
       examined: 'all',
-      say: () => {
-        throw new Error('it looks');
-      },
     }) as unknown as EndedRun;
   await expect(lookAfterRounds(ended(undefined))).rejects.toThrow('it looks');
   expect(await lookAfterRounds(ended({}))).toBeUndefined();
