@@ -1,10 +1,11 @@
 // Latency by rate: the points of curves.
 import { median } from './statistics.ts';
 
-/** In requests/s and milliseconds. `kept`: the step of a load in steps kept its limit. */
+/** In requests/s and milliseconds. `p90`: known of steps alone. `kept`: the step of a load in steps kept its limit. */
 export interface CurvePoint {
   rate: number;
   p50: number;
+  p90?: number;
   p99: number;
   kept?: boolean;
 }
@@ -50,6 +51,8 @@ function typical(rate: number, points: readonly CurvePoint[]): CurvePoint {
     p50: median(points.map(({ p50 }) => p50)),
     p99: median(points.map(({ p99 }) => p99)),
   };
+  const p90s = points.flatMap(({ p90 }) => p90 ?? []);
+  if (p90s.length > 0) point.p90 = median(p90s);
   const judged = points.flatMap(({ kept }) => kept ?? []);
   if (judged.length > 0) point.kept = judged.filter(Boolean).length * 2 > judged.length;
   return point;

@@ -29,7 +29,9 @@ import {
 import { metricMark } from './verdict-words.ts';
 import type { LatencyFigures } from '../result/load-result.ts';
 import type { BucketShare, PhaseResult, Result, VariantResult } from '../result/result.ts';
+import { latencyMetrics, type LatencyMetric } from '../scenario/latency-metrics.ts';
 import { isAtRate } from '../scenario/load.ts';
+import type { Within } from '../scenario/model.ts';
 import type { Published } from '../scenario/published.ts';
 import { present, allNames } from '../present.ts';
 
@@ -69,17 +71,22 @@ function curveChart(result: Result): Chart[] {
   if (curves.length === 0) return [];
   const rows = curveRows(curves);
   const rates = foundIn(result);
-  const limit = rates === undefined ? null : { y: rates.limit.ms, text: rates.limit.text };
+  const limit = rates?.limit;
+  // The percentile that a search judges by.
+  const main = limit?.metric ?? 'p99';
+  const others = (['p50', 'p99'] as const).filter((name) => name !== main);
   const shown = rows.flatMap(({ seen }) => [...seen.values()]);
-  const longest = limit === null ? Math.max(...shown.map(({ p99 }) => p99)) : 2 * limit.y;
+  const longest =
+    limit === undefined ? Math.max(...shown.map((point) => point[main] ?? 0)) : 2 * limit.ms;
   const columns = curves.flatMap(({ name: group }) => {
     const column = (title: string, of: (point: CurvePoint) => string) =>
       rightColumn(title, ({ seen }: CurveRow) => figure(seen.get(group), of), group);
     return [
-      column('p50', ({ p50 }) => scaledTime(p50)),
-      column('p99', ({ p99, kept }) => {
-        const drawn = bar(Math.min(1, p99 / longest), barWidth).padEnd(barWidth);
-        return `${scaledTime(p99)} ${kept === false ? '×' : ' '}${drawn}`;
+      ...others.map((name) => column(name, (point) => scaledTime(point[name]))),
+      column(main, (point) => {
+        const ms = point[main] ?? 0;
+        const drawn = bar(Math.min(1, ms / longest), barWidth).padEnd(barWidth);
+        return `${scaledTime(ms)} ${endOf(point, limit)?.sign ?? ' '}${drawn}`;
       }),
     ];
   });
@@ -92,30 +99,51 @@ function curveChart(result: Result): Chart[] {
         x: { title: 'requests/s (log scale)', isLog: true },
         y: { title: 'latency, ms (log scale)', isLog: true },
         names: allNames(curves),
-        limit,
-        marks: curves.flatMap(({ name, points }) => points.map((point) => curveMark(name, point))),
-        lines: [...curveLines(rows, 'p50', 'dashed'), ...curveLines(rows, 'p99', 'strong')],
+        limit: limit === undefined ? null : { y: limit.ms, text: limit.text },
+        marks: curves.flatMap(({ name, points }) =>
+          points.map((point) => curveMark(name, point, limit)),
+        ),
+        lines: [
+          ...others.flatMap((name) => curveLines(rows, name, 'dashed')),
+          ...curveLines(rows, main, 'strong'),
+        ],
       },
       tables: [tableOf(rows, [rightColumn('requests/s', ({ rate }) => whole(rate)), ...columns])],
     },
   ];
 }
 
-function curveMark(name: string, { rate, p50, p99, kept }: CurvePoint): Lines['marks'][number] {
-  const figures = `p50 ${scaledTime(p50)}, p99 ${scaledTime(p99)}`;
-  const end = kept === false ? ', not kept' : '';
-  const title = `${name}, ${whole(rate)} requests/s: ${figures}${end}`;
-  return { name, x: rate, y: p99, ...present({ kept }), title };
+/** Why a step was not kept, in a word and as a sign; undefined if it was. */
+function endOf(point: CurvePoint, limit: Within | undefined) {
+  if (limit === undefined || point.kept !== false) return undefined;
+  if ((point[limit.metric] ?? 0) > limit.ms) return { sign: '×', text: 'above the limit' };
+  return { sign: '<', text: 'the rate was not reached, or requests failed' };
+}
+
+function curveMark(
+  name: string,
+  point: CurvePoint,
+  limit: Within | undefined,
+): Lines['marks'][number] {
+  const { rate, kept } = point;
+  const figures = latencyMetrics.flatMap((percentile) => {
+    const ms = point[percentile];
+    return ms === undefined ? [] : `${percentile} ${scaledTime(ms)}`;
+  });
+  const end = endOf(point, limit);
+  const texts = [...figures, ...(end === undefined ? [] : [end.text])];
+  const title = `${name}, ${whole(rate)} requests/s: ${texts.join(', ')}`;
+  return { name, x: rate, y: point[limit?.metric ?? 'p99'] ?? 0, ...present({ kept }), title };
 }
 
 /** A line per curve through its points' percentiles. */
 function curveLines(
   rows: readonly CurveRow[],
-  percentile: 'p50' | 'p99',
+  percentile: LatencyMetric,
   look: 'dashed' | 'strong',
 ): Lines['lines'] {
   return rows.flatMap(({ seen }) =>
-    [...seen].map(([name, { rate: x, [percentile]: y }]) => {
+    [...seen].map(([name, { rate: x, [percentile]: y = 0 }]) => {
       return { name, line: `${name} ${percentile}`, look, x, y, end: percentile };
     }),
   );

@@ -8,8 +8,8 @@ import type { Within } from '../scenario/model.ts';
 export interface FoundRates {
   /** What its comparisons are judged by: "the highest rate with …". */
   judgedBy: string;
-  /** The limit of latency that the rates keep, in milliseconds and in words. */
-  limit: { ms: number; text: string };
+  /** The limit of latency that the rates keep, also in words. */
+  limit: Within & { text: string };
   rates: readonly FoundRate[];
   /** Returns a variant's steps. */
   pointsOf(variant: string): CurvePoint[];
@@ -29,19 +29,19 @@ export function foundIn({ search }: Pick<Result, 'search'>): FoundRates | undefi
   const text = limitText(within);
   return {
     judgedBy: `the highest rate with ${text}`,
-    limit: { ms: within.ms, text },
+    limit: { ...within, text },
     rates: found,
     pointsOf: (variant) => pointsOf(steps, variant),
     chart: {
-      heading: `Latency by rate; bars are p99, × where the rate, or ${text}, was not kept:`,
-      text: `Each mark is the p99 of a step of the search, filled if it kept the rate with ${text}; lines go through the medians of steps at about the same rate.`,
+      heading: `Latency by rate; bars are ${within.metric}, × where it was above ${scaledTime(within.ms)}, < where the rate was not reached, or requests failed:`,
+      text: `Each mark is the ${within.metric} of a step of the search, filled if it kept the rate with ${text}; lines go through the medians of steps at about the same rate.`,
     },
   };
 }
 
 function pointsOf(steps: readonly RateStep[], name: string): CurvePoint[] {
   const ofVariant = steps.filter(({ variant }) => variant === name);
-  return ofVariant.map(({ rate, kept, latencyMs: { p50, p99 } }) => ({ rate, p50, p99, kept }));
+  return ofVariant.map(({ rate, kept, latencyMs }) => ({ rate, ...latencyMs, kept }));
 }
 
 /** Returns the rate that a search found for a variant. */

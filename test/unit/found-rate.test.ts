@@ -1,6 +1,6 @@
 // A rate that was searched for, in reports. It is the result's own, so it stands there without the feature that searches, too.
 import { expect, test } from 'vitest';
-import { foundIn } from '../../lib/report/found.ts';
+import { chartsOf, figuresOf } from '../../lib/report/charts.ts';
 import { variantTable } from '../../lib/report/run-tables.ts';
 import { cellText } from '../../lib/report/table.ts';
 import { csvReport } from '../../lib/report/texts.ts';
@@ -21,11 +21,36 @@ test('the rate that a search has found is in the table, with "at least" if it wa
   expect(rows.map((row) => row.split(',')[column])).toEqual(['false', 'true']);
 });
 
-test('the legend of a search says that × is of the rate or of the limit', () => {
-  const search = { within: { metric: 'p50' as const, ms: 50 }, found: [], steps: [] };
-  expect(foundIn({ search })?.chart).toEqual({
-    heading:
-      'Latency by rate; bars are p99, × where the rate, or p50 within 50.00 ms, was not kept:',
-    text: 'Each mark is the p99 of a step of the search, filled if it kept the rate with p50 within 50.00 ms; lines go through the medians of steps at about the same rate.',
+test('a search shows the percentile of its limit, and of each rate that does not count why', () => {
+  const step = (rate: number, p50: number, kept: boolean) => ({
+    round: 1,
+    variant: 'workers',
+    rate,
+    made: rate,
+    kept,
+    why: '',
+    latencyMs: { p50, p90: 2 * p50, p99: 30 * p50 },
   });
+  const steps = [step(1000, 2, true), step(2000, 4, false), step(4000, 60, false)];
+  const search = { within: { metric: 'p50' as const, ms: 50 }, found: [], steps };
+  const run = { ...result([workers]), search };
+  const [chart] = chartsOf(run);
+  expect(chart?.title).toBe(
+    'Latency by rate; bars are p50, × where it was above 50.00 ms, < where the rate was not reached, or requests failed:',
+  );
+  const cells = chart?.tables[0]?.rows.map((row) => row.map((cell) => cellText(cell).trim()));
+  expect(cells).toEqual([
+    ['1,000', '60.00 ms', expect.stringMatching(/^2\.00 ms  +\S$/)],
+    ['2,000', '120.00 ms', expect.stringMatching(/^4\.00 ms <\S$/)],
+    ['4,000', '1.80 s', expect.stringMatching(/^60\.00 ms ×█/)],
+  ]);
+  const [figure] = figuresOf(run, []);
+  expect(figure?.text).toContain('Each mark is the p50 of a step');
+  const { marks = [], lines = [] } = figure?.data.kind === 'lines' ? figure.data : {};
+  expect(marks.map(({ y, title }) => [y, title.split(', ').at(-1)])).toEqual([
+    [2, 'p99 60.00 ms'],
+    [4, 'or requests failed'],
+    [60, 'above the limit'],
+  ]);
+  expect(lines.filter(({ look }) => look === 'strong').map(({ y }) => y)).toEqual([2, 4, 60]);
 });

@@ -34,7 +34,9 @@ export function foundLines({ search }: Pick<Result, 'search'>): string[] {
   const limit = limitText(search.within);
   const lines = search.found.map(({ variant, rate, ci95, atLeast }) => {
     const rateText = `${atLeast ? 'at least ' : ''}${whole(rate)} requests/s`;
-    const reason = atLeast ? ': beyond it the generator was at its limit' : '';
+    const reason = atLeast
+      ? ': beyond it the generator was at its limit (--generator-cpus gives it more cores)'
+      : '';
     return `${variant} keeps ${limit} up to ${rateText} in half of its loads${intervalText(ci95)}${reason}.`;
   });
   return [...lines, ...blurredLines(search)];
