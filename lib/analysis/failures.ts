@@ -58,7 +58,9 @@ export function failureCauseOf({
       kind: 'limit',
       lines: limits.map(({ text }) => text),
       isOfRequests: limits.every(({ kind }) => kind === 'req'),
-      ...present({ rps: rateWithin(phases) }),
+      ...present({
+        rps: rateWithin(allowedBy(limits.map(({ text }) => text)) ?? goodRate(phases)),
+      }),
     };
   }
   const isApache = changes.some((line) => apachesChange.test(line));
@@ -67,13 +69,26 @@ export function failureCauseOf({
   return undefined;
 }
 
-/** Returns 80 % of the requests/s that succeeded, rounded down to one digit; undefined below 2. */
-function rateWithin(phases: readonly Phase[]): number | undefined {
-  const seconds = total(phases, (phase) => phase.seconds);
-  const rate = (0.8 * total(phases, succeeded)) / seconds;
-  if (!(rate >= 2)) return undefined;
-  const digit = 10 ** Math.floor(Math.log10(rate));
-  return Math.floor(rate / digit) * digit;
+/** Requests/s that the lowest of the limits allows, if all say so. */
+function allowedBy(lines: readonly string[]): number | undefined {
+  const rates = lines.map((line) => {
+    const [, count, unit] = /\(rate=(\d+)r\/([sm])\)/.exec(line) ?? [];
+    return Number(count) / (unit === 'm' ? 60 : 1);
+  });
+  const lowest = Math.min(...rates);
+  return Number.isFinite(lowest) ? lowest : undefined;
+}
+
+function goodRate(phases: readonly Phase[]): number {
+  return total(phases, succeeded) / total(phases, (phase) => phase.seconds);
+}
+
+/** Returns 80 % of a rate, rounded down to one digit; undefined below 2. */
+function rateWithin(rate: number): number | undefined {
+  const within = 0.8 * rate;
+  if (!(within >= 2)) return undefined;
+  const digit = 10 ** Math.floor(Math.log10(within));
+  return Math.floor(within / digit) * digit;
 }
 
 /** Whether all connections may have been busy at once, by Little's law with the longest latency and a burst of ten times the rate. */

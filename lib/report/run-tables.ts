@@ -1,9 +1,11 @@
 // The tables of a run: the article's table, and what stands with it.
+import { sideWithWrongAnswers } from '../analysis/bodies.ts';
 import {
   comparisonOf,
   measuredComparisons,
   roundRatiosOf,
   comparable,
+  sidesOf,
 } from '../analysis/comparisons.ts';
 import { queueGrows, rateOf } from '../analysis/limit.ts';
 import { askedOf, besideOf, typicalOf } from '../analysis/metrics.ts';
@@ -97,9 +99,12 @@ function disagreementLines(result: Result): string[] {
 const otherFigures = 0.03;
 
 /** Changes that the medians of requests/s in the table would not make. */
-function medianLines({ variants, comparisons }: Result): string[] {
+function medianLines(result: Result): string[] {
+  const { variants, comparisons } = result;
   const rpsOf = (name: string) => variants.find((variant) => variant.name === name)?.rps?.median;
-  const other = comparisons.filter(({ variant, baseline, metric, ratio }) => {
+  const other = comparisons.filter((comparison) => {
+    const { variant, baseline, metric, ratio } = comparison;
+    if (hasWrongAnswers(comparison, result)) return false;
     const [rps, before] = [rpsOf(variant), rpsOf(baseline)];
     if (metric !== 'rps' || rps === undefined || before === undefined) return false;
     const isSeen = perSecond(rps) !== perSecond(before) && effect(ratio) !== effect(1);
@@ -136,14 +141,22 @@ function nameOf({ variant, baseline }: Comparison, result: Result): string {
   return `${variant} against ${baseline}`;
 }
 
-type Row = VariantResult & { comparison: Comparison | undefined };
+type Row = VariantResult & { comparison: Comparison | undefined; isWrong: boolean };
+
+/** Whether a side has other answers than the load asks for: its quick failures would be shown as speed. */
+function hasWrongAnswers(comparison: Comparison, result: Result): boolean {
+  return (
+    comparison.verdict === 'none' && sideWithWrongAnswers(sidesOf(comparison, result)) !== undefined
+  );
+}
 
 /** Returns the main table: a row per variant in the result's order, without empty columns. */
 export function variantTable(result: Result): Table {
-  const rows = result.variants.map((variant): Row => ({
-    ...variant,
-    comparison: comparisonOf(result, variant.name),
-  }));
+  const rows = result.variants.map((variant): Row => {
+    const comparison = comparisonOf(result, variant.name);
+    const isWrong = comparison !== undefined && hasWrongAnswers(comparison, result);
+    return { ...variant, comparison, isWrong };
+  });
   const measured = (title: string, cell: (row: Row) => string) =>
     rightColumn(title, cell, measuredGroup);
   // While the queue of a load at a rate grows, latency grows with the length of the run.
@@ -198,8 +211,8 @@ function askedColumns(result: Result, rows: readonly Row[]): Column<Row>[] {
 function changeColumn(title: string, metric: Metric): Column<Row> {
   return leftColumn(
     title,
-    ({ comparison, rounds }) =>
-      figure(comparison && besideOf(comparison, metric), ({ ratio, ci95 }) =>
+    ({ comparison, rounds, isWrong }) =>
+      figure(isWrong ? null : comparison && besideOf(comparison, metric), ({ ratio, ci95 }) =>
         effect(ratio, rounds.length < minimumRounds ? undefined : ci95),
       ),
     measuredGroup,
@@ -216,7 +229,7 @@ function rateText(variant: Row, result: Result): string {
   const rate = rateOf(variant);
   const share = total(phases, succeeded) / total(phases, responsesOf);
   if (rps !== null && share < 0.5)
-    return `${perSecond(rps.median * share)} of ${perSecond(rps.median)}`;
+    return `${perSecond(rps.median * share)} good of ${perSecond(rps.median)}`;
   const asked = rate === null || rate.reached ? '' : ` of ${perSecond(rate.asked)}`;
   return `${figure(rate?.made ?? rps?.median, perSecond)}${asked}`;
 }
@@ -247,7 +260,7 @@ function againstColumn(result: Result, rows: readonly Row[]): Column<Row> {
     (row) => {
       const { comparison } = row;
       if (!comparable(row, comparison)) return '';
-      const cell = verdictCell(comparison, result);
+      const cell = verdictCell(row.isWrong ? { ...comparison, ratio: 0 } : comparison, result);
       if (steps.has(comparison) || title === comparison.baseline) return cell;
       return { ...cell, text: `${cell.text} (against ${comparison.baseline})` };
     },

@@ -175,7 +175,7 @@ async function adoptNginx(file: string, place: AdoptPlace, build: Build): Promis
       const delays =
         line.args.some((word) => word.startsWith('burst=')) && !line.args.includes('nodelay');
       copy.notes.push(
-        `${asWritten(line)} at ${line.origin}: may turn away ${delays ? 'or delay ' : ''}requests of the load`,
+        `${asWritten(line)}${allowedBy(line, config)} at ${line.origin}: may turn away ${delays ? 'or delay ' : ''}requests of the load`,
       );
     }
   const closing = serving.find((line) => asWritten(line) === 'return 444');
@@ -190,6 +190,17 @@ async function adoptNginx(file: string, place: AdoptPlace, build: Build): Promis
     hosts,
     args: (configFile) => [...logArgs(build), '-c', configFile],
   };
+}
+
+/** Returns " (rate=100r/s)" for a limit_req whose zone has it, else ''. */
+function allowedBy({ args }: Directive, config: readonly Directive[]): string {
+  const wordOf = (words: readonly string[], name: string) =>
+    words.map(bareWord).find((word) => word.startsWith(`${name}=`));
+  const zone = wordOf(args, 'zone');
+  const zones = findDirectives(config, 'limit_req_zone');
+  const its = zones.find((line) => wordOf(line.args, 'zone')?.startsWith(`${zone}:`));
+  const rate = its && wordOf(its.args, 'rate');
+  return rate === undefined ? '' : ` (${rate})`;
 }
 
 function isRelative({ args }: Directive): boolean {

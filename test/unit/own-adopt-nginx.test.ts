@@ -121,11 +121,11 @@ it.each(['fastcgi_pass app:9000', 'proxy_pass https://app:9000'])(
 
 it('warns about lines that may reject the load', async () => {
   const { redirections, hangsUp } = await nginx(
-    'http { limit_conn c 9; server { listen 80; location / { limit_req zone=z; if ($x) { return 444; } } location = /other { limit_req zone=y; } } }',
+    'http { limit_conn c 9; limit_req_zone $host zone=z:1m rate=100r/s; server { listen 80; location / { limit_req zone=z; if ($x) { return 444; } } location = /other { limit_req zone=y; } } }',
   );
-  expect(redirections.filter((line) => /limit_|444/.test(line))).toEqual([
+  expect(redirections.filter((line) => /^limit_|444/.test(line))).toEqual([
     'limit_conn c 9 at ~/own.conf:1: may turn away requests of the load',
-    expect.stringMatching(/^limit_req zone=z at /),
+    expect.stringMatching(/^limit_req zone=z \(rate=100r\/s\) at /),
     expect.stringMatching(/^return 444 at /),
   ]);
   expect(hangsUp).toContain('return 444');

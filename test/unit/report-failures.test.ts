@@ -139,7 +139,10 @@ test('if most responses are errors, successful requests/s come first', () => {
     return variantTable(result([workers, failing]));
   };
   const table = answering(1000);
-  expect(columnOf(table, 'requests/s', 'here')).toEqual(['60,411', '100.06 of 80,275']);
+  expect(columnOf(table, 'requests/s', 'here')).toEqual(['60,411', '100.06 good of 80,275']);
+  // Quick failures would be shown as speed.
+  expect(columnOf(table, 'against workers')?.[1]).toBe('– no verdict');
+  expect(columnOf(table, 'CPU change')).toBeUndefined();
   expect(table.columns.map(({ title }) => title).slice(3, 5)).toEqual(['requests/s', 'success']);
   expect(columnOf(answering(700_000), 'requests/s', 'here')?.[1]).toMatch(/^80,\d{3}$/);
 });
@@ -319,6 +322,12 @@ test.each([
     limited('503', 45),
     server(limit('limit_req zone=one')),
     `limit_req zone=one at /a.conf:8 ${away} it out of a copy of the config, or load at 3 requests/s or less, such as "vegeta attack -rate 3"`,
+  ],
+  [
+    '50 %',
+    limited('503', 5000),
+    server(limit('limit_req zone=a (rate=100r/s)', 'limit_req zone=b (rate=2400r/m)')),
+    `limit_req zone=a (rate=100r/s) at /a.conf:8 and limit_req zone=b (rate=2400r/m) at /a.conf:8 ${away} them out of a copy of the config, or load at 30 requests/s or less, such as "vegeta attack -rate 30"`,
   ],
   [
     '50 %',
