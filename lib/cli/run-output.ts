@@ -34,7 +34,7 @@ import type { Comparison, Result, VariantResult } from '../result/result.ts';
 import { runOfJson, resultJson } from '../result/result-file.ts';
 import { checkForUser, writeForUser, writeWhole } from '../writing.ts';
 import { protocolName } from '../scenario/load.ts';
-import type { RunEvents, RunOutcome } from '../runner/run.ts';
+import { folderText, type RunEvents, type RunOutcome } from '../runner/run.ts';
 import { isConfigured, loadOf, networkOf, pageOf, programOf } from '../scenario/variants.ts';
 import { explainFailure, writeReasons, type RunFolder } from '../runner/results-folder.ts';
 import { failIfCode } from './fail-if.ts';
@@ -190,16 +190,16 @@ export function progressEvents(plan: Plan, progress: RunProgress): RunEvents {
     },
     say: progress.say,
     announce: progress.say,
-    stepped({ round, steps }) {
+    stepped({ round, attempt, steps }) {
       step = steps
         .map(
           (sideStep) =>
             `${sideStep.variant} ${whole(sideStep.rate)}/s: ${plan.stepped?.textOf(sideStep)}`,
         )
         .join(', ');
-      progress.finished(`${roundOf(round)} · ${step}`);
+      progress.finished(`${roundOf(round)} · ${step}${folderText(round, attempt)}`);
     },
-    measured({ round, variant, outcome: { phases, stepped } }) {
+    measured({ round, attempt, variant, outcome: { phases, stepped } }) {
       const ratio = successRatioOf(phases) ?? 0;
       const hung = total(phases, (phase) => phase.hung);
       const errorCount = total(phases, (phase) => phase.errors.total);
@@ -209,7 +209,8 @@ export function progressEvents(plan: Plan, progress: RunProgress): RunEvents {
         ...(ratio === 1 ? [] : [`${success(ratio)} succeeded`]),
       ];
       const rate = `${stepped?.found.atLeast === true ? 'at least ' : ''}${whole(stepped?.found.rate ?? roundRps(phases))} requests/s`;
-      progress.finished(`${roundOf(round)} · ${variant} · ${rate} · ${errors.join(', ')}`);
+      const line = `${roundOf(round)} · ${variant} · ${rate} · ${errors.join(', ')}`;
+      progress.finished(line + folderText(round, attempt));
       step = '';
     },
   };

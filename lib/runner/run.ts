@@ -7,7 +7,7 @@ import { roundRps } from '../analysis/phases.ts';
 import { minimumRounds } from '../analysis/statistics.ts';
 import { unsettled } from '../analysis/verdict.ts';
 import { inOneLine, messageOf, UserError } from '../errors.ts';
-import { counts } from '../format.ts';
+import { counts, duration } from '../format.ts';
 import { sharesCores } from '../machine/cores.ts';
 import { present } from '../present.ts';
 import { buildResult, type Dropped } from './build-result.ts';
@@ -50,10 +50,10 @@ export interface RunEvents {
     comparisons: readonly Comparison[];
     secondsLeft: number;
   }): void;
-  /** The sides made a step. */
-  stepped(what: { round: number; steps: readonly RateStep[] }): void;
+  /** The sides made a step. `attempt`: the number of the round if dropped rounds count, as in the names of its files. */
+  stepped(what: { round: number; attempt: number; steps: readonly RateStep[] }): void;
   /** A variant's part of a round has ended. */
-  measured(what: { round: number; variant: string; outcome: VariantRound }): void;
+  measured(what: { round: number; attempt: number; variant: string; outcome: VariantRound }): void;
   /** A line about the course of the run, for the person. */
   say(line: string): void;
   /** The run will take another time than was announced: a line with the reason. */
@@ -96,6 +96,11 @@ interface Given {
   environment: Environment;
   events: RunEvents;
   startedAt: Date;
+}
+
+/** Returns " (round-3)", the folder of a round's files, if earlier rounds were dropped; else ''. */
+export function folderText(round: number, attempt: number): string {
+  return attempt === round ? '' : ` (round-${attempt})`;
 }
 
 class Rounds {
@@ -201,8 +206,11 @@ class Rounds {
       return false;
     }
     const from = this.#kept.length + 1;
-    const dropped = from === place ? `round ${place} is` : `rounds ${from} to ${place} are`;
-    const text = `${dropped} dropped and repeated: ${failure.message}`;
+    const repeated = `dropped and repeated: ${failure.message}`;
+    const text =
+      from === place
+        ? `round ${place} is ${repeated}${folderText(place, this.#attempts)}`
+        : `rounds ${from} to ${place} are ${repeated}`;
     this.#events.say(failure.isBeforeLoad ? failure.message : text);
     await delay(pauseMs, undefined, { signal: this.#context.signal });
     return true;
@@ -264,7 +272,7 @@ class Rounds {
         warmCosts: warmCosts(this.#kept),
         onStep: (more) => {
           this.#steps.push(...more);
-          this.#events.stepped({ round: place, steps: more });
+          this.#events.stepped({ round: place, attempt: this.#attempts, steps: more });
         },
       });
       this.#keep(outcomes, (performance.now() - roundBeganAtMs) / 1000);
@@ -330,7 +338,7 @@ class Rounds {
     const groups = withRoundsWarmups(this.#groups, seen, `${this.#plan.run} ${attempt.round}`);
     for (const [index, group] of orderOfRound(groups, place, this.#plan.run).entries()) {
       const onLoad = (rps: number | null) => {
-        this.#announceTime(place);
+        this.#announceTime(place, group);
         this.#events.load({
           round: place,
           variants: group.sides.map(({ variant }) => variant.name),
@@ -345,7 +353,7 @@ class Rounds {
       const ofGroup = await this.#given.runGroup(group, index + 1, { ...attempt, ...open, onLoad });
       for (const [variant, outcome] of ofGroup) {
         this.#outcomes.set(variant, outcome);
-        this.#events.measured({ round: place, variant, outcome });
+        this.#events.measured({ round: place, attempt: this.#attempts, variant, outcome });
       }
     }
     this.#lastOutcomes = this.#outcomes;
@@ -357,19 +365,29 @@ class Rounds {
     return (performance.now() - this.#beganAtMs) / 1000;
   }
 
-  /** Announces the time that the run will take, if it has changed by a quarter. @param place of the present round, from 1 */
-  #announceTime(place: number) {
+  /** Announces the time that the run will take, if it has changed by a quarter. @param place of the present round, from 1 @param group under load */
+  #announceTime(place: number, group: Group) {
     const [at, rounds] = [this.#elapsedSeconds(), roundsToLook(this.#plan, place)];
     const news = this.#timeLeft.newsOf(place - 1, rounds, at);
     if (news === undefined) return;
     const most = Math.max(rounds, expectedRounds(this.#plan).most - place + 1);
-    const [least, longest] = [rounds, most].map((count) => this.#timeLeft.left(count, at));
-    const sides = this.#groups.flatMap((group) => group.sides);
+    const [least = 0, longest = 0] = [rounds, most].map((count) => this.#timeLeft.left(count, at));
     const reason =
-      news === 'later'
-        ? reasonOfTime(sides, this.#lastOutcomes)
-        : 'rounds take less time than planned';
-    this.#events.announce(`${reason}: ${timeText(least as number, longest as number)}`);
+      news === 'earlier' ? 'rounds take less time than planned' : this.#reasonOfTime(group);
+    const time = news === 'open' ? `${duration(at)} so far` : timeText(least, longest);
+    this.#events.announce(`${reason}: ${time}`);
+  }
+
+  /** Why rounds take longer than announced. @param group under load */
+  #reasonOfTime(group: Group): string {
+    const isFirst = this.#lastOutcomes.size === 0;
+    // A load in steps makes as many as it needs.
+    if (isFirst && this.#plan.stepped !== undefined) return 'rounds take longer than planned';
+    const groups = isFirst ? [group] : this.#groups;
+    return reasonOfTime(
+      groups.flatMap(({ sides }) => sides),
+      this.#lastOutcomes,
+    );
   }
 
   /** Requests/s by variant; none for loads in steps, whose rates differ. */

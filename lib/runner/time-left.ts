@@ -22,6 +22,8 @@ export class TimeLeft {
   readonly #took: { seconds: number; plannedSeconds: number }[] = [];
   /** The present round. */
   #round: { beganAt: number; plannedSeconds: number; expectedSeconds: number; isLate: boolean };
+  /** When the first round was said to be late. */
+  #openAt = 0;
   /** No end after `latest` was announced. */
   #announced: { at: number; kept: number; secondsPerRound: number; latest: number };
 
@@ -66,11 +68,12 @@ export class TimeLeft {
 
   /**
    * Returns how the end differs from the announced one, if it must be announced again; else undefined. The new end then counts as
-   * announced.
+   * announced. 'open': the first round goes on beyond its time, so nobody knows the end. Then each doubling of that time is news.
    * @param kept rounds that count
    * @param rounds as in left
    */
-  newsOf(kept: number, rounds: number, at: number): 'later' | 'earlier' | undefined {
+  newsOf(kept: number, rounds: number, at: number): 'later' | 'open' | 'earlier' | undefined {
+    if (this.#took.length === 0) return this.#isOpen(at) ? 'open' : undefined;
     const left = this.left(rounds, at);
     const announced = this.#announced;
     const thought = announced.at + (kept + rounds - announced.kept) * announced.secondsPerRound;
@@ -80,6 +83,13 @@ export class TimeLeft {
     const latest = Math.max(this.#mostSeconds, now);
     this.#announced = { at, kept, secondsPerRound: left / rounds, latest };
     return now > before ? 'later' : 'earlier';
+  }
+
+  /** Whether the first round is late, and half of its time was not told yet. */
+  #isOpen(at: number): boolean {
+    if (at < Math.max(this.#round.plannedSeconds + matters.seconds, 2 * this.#openAt)) return false;
+    this.#openAt = at;
+    return true;
   }
 
   /** The seconds that a round takes: as long as the last ones, or as planned if more is planned by now. */
@@ -92,17 +102,27 @@ export class TimeLeft {
   }
 }
 
+/** Of more sides that are loaded together, none is named. */
+const mostNamed = 3;
 /** A warm-up so many times as long as planned went on because the server got faster. */
 const longWarmUp = 1.5;
 /** Answers that take so long, in milliseconds, make turns long. */
 const longAnswerMs = 10;
 
-/** Says why rounds take longer than announced. @param outcomes of the last round, by variant; none: it is the first */
+/**
+ * Says why rounds take longer than announced.
+ * @param sides that are under load now, or of the last round
+ * @param outcomes of the last round, by variant; none: it is the first
+ */
 export function reasonOfTime(
   sides: readonly PlannedVariant[],
   outcomes: ReadonlyMap<string, Pick<VariantRound, 'phases'>>,
 ): string {
-  if (outcomes.size === 0) return 'servers start, or get warm, more slowly than planned';
+  if (outcomes.size === 0) {
+    const names = sides.map(({ variant }) => variant.name);
+    const start = names.length === 1 ? 'starts, or gets' : 'start, or get';
+    return `${names.length > mostNamed ? 'servers' : enumeration(names)} ${start} warm, more slowly than planned`;
+  }
   const named = (isOne: (side: PlannedVariant, phases: VariantRound['phases']) => boolean) =>
     sides.flatMap((side) => {
       const { name } = side.variant;

@@ -33,7 +33,9 @@ test('a run whose rounds take long announces another time than its heading', asy
   let nowMs = 0;
   vi.spyOn(performance, 'now').mockImplementation(() => (nowMs += 5000));
   const [first] = (await runOf(clear)).announced;
-  expect(first).toMatch(/^servers start, or get warm, more slowly than planned: about .* to go$/);
+  expect(first).toMatch(
+    /^workers and open-file-cache start, or get warm, more slowly than planned: .* s so far$/,
+  );
 });
 
 test('a run with --precision reports after a look why it continues', async () => {
@@ -73,6 +75,7 @@ test('a server that is still cold gets a longer warm-up, which is no failure', a
   // Both sides have the same program.
   expect(groups.at(-1)?.sides.map(({ load }) => load.warmupSeconds)).toEqual([25.6, 25.6]);
   expect(lines).toHaveLength(3);
+  expect(lines[2]).toBe('round 1 is dropped and repeated: cold after 6.4 s (round-4)');
   expect(result.warnings.join()).toContain('round 1 was dropped and repeated as round 2: cold');
 });
 

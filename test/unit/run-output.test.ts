@@ -77,6 +77,7 @@ test('progress reports the figures of a variant in a round', () => {
     const outcome = { phases: [measured] } as never;
     progressEvents(planOf(scenario, {}, two), progress).measured({
       round: 1,
+      attempt: 1,
       variant: 'x',
       outcome,
     });
@@ -96,11 +97,14 @@ test('progress counts the rounds of the heading', () => {
   const plan = { ...limited, maxTimeSeconds: 2.5 * secondsPerRound(limited) };
   const outcome = { phases: [phase({ requests: 1000 })] } as never;
   for (const round of [1, 2, 3])
-    progressEvents(plan, progress).measured({ round, variant: 'x', outcome });
-  expect(lines.map((text) => text.split(' · ')[0])).toEqual([
-    'round 1 of 2',
-    'round 2 of 2',
-    'round 3 of 3',
+    progressEvents(plan, progress).measured({ round, attempt: round, variant: 'x', outcome });
+  // Its files have the number that notes have, which counts dropped rounds too.
+  progressEvents(plan, progress).measured({ round: 1, attempt: 3, variant: 'x', outcome });
+  expect(lines.map((text) => text.replace(/ · .* · /, ': '))).toEqual([
+    'round 1 of 2: 0 errors',
+    'round 2 of 2: 0 errors',
+    'round 3 of 3: 0 errors',
+    'round 1 of 2: 0 errors (round-3)',
   ]);
 });
 

@@ -48,14 +48,27 @@ test('a time is announced again once it has changed by a quarter', () => {
   time.ended(4.4 + 12);
   time.began(4, 16.4);
   expect([time.newsOf(2, 2, 16.4), time.newsOf(2, 2, 16.5)]).toEqual(['later', undefined]);
-  expect(new TimeLeft(1).newsOf(0, 4, 4.9)).toBe('later');
 });
 
 test('a round that goes on beyond --max-time is announced once for each doubling', () => {
   const time = new TimeLeft(4, 20);
   time.began(4, 0);
   const news = Array.from({ length: 120 }, (_, half) => time.newsOf(0, 4, 19 + half / 2));
-  expect(news.filter((some) => some !== undefined)).toHaveLength(2);
+  expect(news.filter((some) => some !== undefined)).toHaveLength(3);
+});
+
+test('while the first round goes on, no end is guessed', () => {
+  const time = new TimeLeft(10);
+  time.began(10, 0);
+  const news = Array.from({ length: 61 }, (_, at) => time.newsOf(0, 4, at) ?? []).flat();
+  // After 15, 30 and 60 s.
+  expect(news).toEqual(['open', 'open', 'open']);
+  const later = new TimeLeft(10);
+  later.began(10, 0);
+  later.ended(10);
+  later.began(10, 10);
+  const all = Array.from({ length: 60 }, (_, at) => later.newsOf(1, 3, 10 + at) ?? []).flat();
+  expect(new Set(all)).toEqual(new Set(['later']));
 });
 
 test('a shorter time is announced too, if somebody waits for it', () => {
@@ -79,7 +92,12 @@ test('the reason of another time is what the last round has shown', () => {
       [a, b].map(({ variant }) => [variant.name, { phases: [phase({ ...second(1000), ...of })] }]),
     ) as ReadonlyMap<string, Pick<VariantRound, 'phases'>>;
   const reason = (of: Partial<Phase>) => reasonOfTime([a, b], outcomes(of));
-  expect(reasonOfTime([a, b], new Map())).toMatch(/^servers start/);
+  const inFirst = (...sides: PlannedVariant[]) => reasonOfTime(sides, new Map());
+  expect(inFirst(a, b)).toBe(
+    `${a.variant.name} and ${b.variant.name} start, or get warm, more slowly than planned`,
+  );
+  expect(inFirst(a)).toBe(`${a.variant.name} starts, or gets warm, more slowly than planned`);
+  expect(inFirst(a, b, a, b)).toMatch(/^servers start, or get warm, /);
   expect(reason({ continuous: { ...continuousEnd, warmupSeconds: 6 } })).toBe(
     `${a.variant.name} and ${b.variant.name} are still getting faster`,
   );
