@@ -18,6 +18,7 @@ import {
   nothingHelpsLine,
   ranked,
   rankingTable,
+  reasonLines,
   worthACloserLook,
   planOf,
 } from './ranking.ts';
@@ -329,6 +330,18 @@ it('the ranking suggests a precise comparison', () => {
   expect(namesOf(worthACloserLook(effects, 2))).toBe('cache log');
   const harmful = ranked(all, result(['etag', 0.99, 'inconclusive']));
   expect(worthACloserLook(harmful, 9)).toEqual([]);
+});
+
+it('a long reason for a missing verdict stands below the ranking, once', () => {
+  const why = 'as-it-is waited 90 % of its turns for cores that other programs used, log 91 %';
+  const made = result(...others, ['cache', 1.3, 'none']);
+  made.comparisons[3] = { ...row, variant: 'log', verdict: 'none', why };
+  made.comparisons[4] = { ...row, variant: 'cache', verdict: 'none', why };
+  const found = ranked(all, made);
+  const cells = rankingTable(found, made).rows.map((cells) => cells.map(cellText).at(-1));
+  expect(cells.slice(0, 2)).toEqual(['no verdict', 'no verdict']);
+  expect(reasonLines(found)).toEqual([`No verdict on log and cache: ${why}.`]);
+  expect(reasonLines(effects)).toEqual([]);
 });
 
 it('the ranking combines candidates', () => {

@@ -14,9 +14,9 @@ import type {
 } from '../../scenario/model.ts';
 import { comparisonOf, hasRatio } from '../../analysis/comparisons.ts';
 import { metrics } from '../../analysis/metrics.ts';
-import { minimumRounds } from '../../analysis/statistics.ts';
-import { counts, effect, tolerance, whole } from '../../format.ts';
-import { metricMark } from '../../report/verdict-words.ts';
+import { groupedBy, minimumRounds } from '../../analysis/statistics.ts';
+import { counts, effect, enumeration, tolerance, whole } from '../../format.ts';
+import { fitsCell, metricMark } from '../../report/verdict-words.ts';
 import { leftColumn, tableOf, type Cell, type Table } from '../../report/table.ts';
 import type { BesideRatio, Comparison, Result } from '../../result/result.ts';
 import { valueNames, type Candidate } from './catalogue.ts';
@@ -218,8 +218,20 @@ export function rankingTable(effects: readonly Effect[], { sameWithin }: Result)
   return tableOf(effects, [leftColumn('knob', ({ candidate }) => candidate.name), ...columns]);
 }
 
+/** Returns the reasons for missing verdicts that are too long for the table, each once, with the knobs. */
+export function reasonLines(effects: readonly Effect[]): string[] {
+  const long = effects.filter(
+    ({ comparison: { verdict, why } }) => verdict === 'none' && !fitsCell(why),
+  );
+  return [...groupedBy(long, ({ comparison }) => comparison.why)].map(([why, same]) => {
+    const names = same.map(({ candidate }) => candidate.name);
+    return `No verdict on ${enumeration(names)}: ${why}.`;
+  });
+}
+
 function verdictCell({ verdict, why }: Comparison, sameWithin: number): Cell {
-  const part = verdict === 'none' ? why : verdictNames[verdict];
+  const reason = fitsCell(why) ? why : 'no verdict';
+  const part = verdict === 'none' ? reason : verdictNames[verdict];
   let text = part;
   if (verdict === 'same') text += `, same within ${tolerance(sameWithin)}`;
   return { text, part, verdict };

@@ -15,7 +15,7 @@ import { terminalTable, wrapLines } from '../../report/table.ts';
 import type { Comparison, Result } from '../../result/result.ts';
 import type { OverlayTarget } from '../../servers/own/own-config.ts';
 import type { Candidate } from './catalogue.ts';
-import { gain, product, rankingTable, rightAsItIs, type Effect } from './ranking.ts';
+import { gain, product, rankingTable, reasonLines, rightAsItIs, type Effect } from './ranking.ts';
 import type { Trial } from './trial.ts';
 import { allNames } from '../../present.ts';
 
@@ -57,7 +57,10 @@ export function lookLines(
   return [
     ...terminalTable(rankingTable(effects, result), terminal),
     '',
-    ...wrapLines([...aroundLines(result), ...right, ...added], terminal.width),
+    ...wrapLines(
+      [...reasonLines(effects), ...aroundLines(result), ...right, ...added],
+      terminal.width,
+    ),
   ];
 }
 
