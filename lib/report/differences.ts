@@ -22,8 +22,11 @@ export function answersOfRun(
   withConfigs: boolean,
 ): { table: Table; alike?: string } {
   const first = sides[0] as VariantResult;
+  const areCommands = sides.every(({ server }) => server?.version === '' && !server.atAddress);
   const factColumns: Column<VariantResult>[] = [
-    leftColumn('config', ({ server }) => (withConfigs ? (server?.config.join(' ') ?? '') : '')),
+    leftColumn(areCommands ? 'command' : 'config', ({ server }) =>
+      withConfigs ? (server?.config.join(' ') ?? '') : '',
+    ),
     leftColumn('server', ({ server }) => `${server?.name ?? ''} ${server?.version ?? ''}`.trim()),
     leftColumn('load', (side) => `${variantProtocol(side)}, ${variantLoadText(side)}`),
     leftColumn('status', statusText),

@@ -8,6 +8,7 @@ import { pathOfPage } from '../scenario/pages.ts';
 import {
   baselineName,
   configOf,
+  isConfigured,
   isOwn,
   loadOf,
   networkOf,
@@ -75,7 +76,9 @@ export function buildResult(
 ): Result {
   const { scenario } = plan;
   const { dropped = [], attempts = 0 } = known;
-  const measured = plan.shown.map((variant) => measuredVariant(plan, variant, known));
+  const measured = plan.shown.map((variant) =>
+    measuredVariant(plan, variant, known, environment.versions),
+  );
   const facts = {
     serverCores: plan.cores.serverCpus.length,
     generatorCores: generatorCores(plan.cores),
@@ -181,7 +184,13 @@ function addressNotes({ variants }: Plan): string[] {
   });
 }
 
-function measuredVariant(plan: Plan, variant: Variant, { kept, answers }: Known): MeasuredVariant {
+/** @param versions of the servers that bakeoff knows, before a round has them */
+function measuredVariant(
+  plan: Plan,
+  variant: Variant,
+  { kept, answers }: Known,
+  versions: Environment['versions'],
+): MeasuredVariant {
   const { scenario, cores, exact, stepped } = plan;
   const page = pageOf(scenario, variant);
   const answer = answers.get(variant.name);
@@ -220,7 +229,7 @@ function measuredVariant(plan: Plan, variant: Variant, { kept, answers }: Known)
   const workersOn = (serverCores: number) => workersFor(spec, serverCores, exact);
   const server = outcomes.at(-1)?.outcome.server ?? {
     name: programOf(spec),
-    version: '',
+    version: (isConfigured(spec) && versions[spec.name]) || '',
     workers: workersOn(cores.serverCpus.length),
     config: configOf(spec),
     redirections: [],

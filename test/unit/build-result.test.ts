@@ -56,3 +56,20 @@ test.each([
 ])('on %i cores %j and %j', (cores, a, b, why) => {
   expect(verdictReason(cores, a, b)).toMatch(why);
 });
+
+test('before the first round the version of a server is that of its program', () => {
+  const variants: Variant[] = [
+    { name: 'a', server: asManyAsCores },
+    { name: 'b', server: { name: 'command', command: 'node b.js' }, page: { path: '/' } },
+  ];
+  const scenario = scenarioOf(variants, { page: { docroot: 'nginx', path: '/', bodyBytes: 612 } });
+  const { environment } = result([workers]);
+  const { variants: made } = buildResult(
+    { plan: planOf(scenario, {}, { variants: scenario.variants }), templates: {} },
+    { ...environment, versions: { nginx: '1.22.1', node: '20.0.0' } },
+    { kept: [], findings: [], unfinished: [], lines: [], answers: new Map() },
+    new Date(0),
+    'partial',
+  );
+  expect(made.map(({ server }) => server?.version)).toEqual(['1.22.1', '']);
+});

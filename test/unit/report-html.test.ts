@@ -80,6 +80,14 @@ test("the headline has the verdict's colour, the effect, a bar and the title", (
   );
 });
 
+test('without a verdict the headline is that, and the reason stands below', () => {
+  const why = 'workers waited 93 % of its turns for cores that other programs used, b 91 %';
+  const ratio = { ratio: 2.19, publishedRatio: null, cpu: null };
+  expect(headlineHtml(compared(both, { verdict: 'none', why, ...ratio }), []).text).toContain(
+    `<h1>No verdict on open-file-cache against workers</h1><p>${why} (measured 2.19 times).</p>`,
+  );
+});
+
 test("the headline's bar starts in the middle, with the interval at its end", () => {
   const bar = /<[ib] style="left:([\d.]+)%;width:([\d.]+)%"/g;
   const places = (of: Partial<Comparison>) =>
@@ -155,6 +163,14 @@ test('the differences name configs whose text is missing', () => {
   expect(plain(differencesHtml(result([workers, renamed]), [], nothing))).toContain(
     'side config workers base workers open-file-cache base cache',
   );
+  const command = (variant: MeasuredVariant, words: string) => ({
+    ...variant,
+    server: { ...nginxWith(words), version: '' },
+  });
+  const commands = result([command(workers, 'node a.js'), command(openFileCache, 'node b.js')]);
+  expect(plain(differencesHtml(commands, [], nothing))).toContain(
+    'side command workers node a.js open-file-cache node b.js',
+  );
   expect(differencesHtml(result([workers]), [], html`<p>note</p>`).text).toBe('<p>note</p>');
 });
 
@@ -179,6 +195,12 @@ test.each([
     config(1234, '1-aB', 'sendfile on;'),
     config(4321, '1-cD', 'open_file_cache max=100;'),
     ['+ open_file_cache max=100;', '− sendfile on;'],
+  ],
+  [
+    'with one word for the paths of the user that are redirected',
+    'access_log "/tmp/bakeoff-server-1-aB/temp/access-1.log" main;\n',
+    "access_log '/tmp/bakeoff-server-1-cD/temp/access-2.log';\n",
+    ['− access_log (a temporary file) main;', '+ access_log (a temporary file);'],
   ],
   [
     'behind their blocks, as often as there are more',
@@ -260,6 +282,12 @@ test('the page of a run has all text of the terminal, without the script too', a
     expect(text).toContain(phrase);
   const [, detail = ''] = text.split('<h2>Each load in detail</h2>');
   expect(detail.split('</section>')[0]?.match(/role="region" aria-label="/g)).toHaveLength(10);
+});
+
+test('the page of a run without figures has no empty table', async () => {
+  const silent = { ...workers, rounds: [], published: null };
+  expect(await htmlReport(result([silent]), [], [])).not.toContain('<h2>The table</h2>');
+  expect(await htmlReport(both, [], [])).toContain('<h2>The table</h2>');
 });
 
 test('the page of a run is valid with a hostile title and no figures', async () => {

@@ -8,6 +8,7 @@ import type { Result } from '../../result/result.ts';
 import { answersOfRun } from '../differences.ts';
 import { html, nothing, paragraphs, tableHtml, type Html } from './page.ts';
 import { withRounds } from '../../analysis/phases.ts';
+import { temporary } from '../../servers/own/redirect.ts';
 
 export type KeptConfig = ReturnType<typeof readConfigs>[number];
 
@@ -139,14 +140,18 @@ function settingsOf(text: string): string[] {
 
 /** Masks the values that change with each start: ports, folders, and the remark that names the line's file. */
 function withoutPlace(line: string): string {
-  return line
-    .replace(/ *# (?:(?:from )?\/.*:\d+|this machine|[\w.-]+\.conf)$/, '')
-    .replaceAll(/\b127\.0\.0\.1:\d+/g, '127.0.0.1:PORT')
-    .replace(/^(\s*(?:-\s*)?(?:port:|--?port=?)\s*)\d+/, '$1PORT')
-    .replace(/^\d+ (?=\/)/, 'PORT ')
-    .replaceAll(
-      /\/bakeoff-[a-z]+-[\w-]+(?:\/[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}\b)?/g,
-      '/FOLDER',
-    )
-    .replaceAll(/\/round-\d+\/[\w.-]+/g, '/ROUND');
+  return (
+    line
+      .replace(/ *# (?:(?:from )?\/.*:\d+|this machine|[\w.-]+\.conf)$/, '')
+      .replaceAll(/\b127\.0\.0\.1:\d+/g, '127.0.0.1:PORT')
+      .replace(/^(\s*(?:-\s*)?(?:port:|--?port=?)\s*)\d+/, '$1PORT')
+      .replace(/^\d+ (?=\/)/, 'PORT ')
+      .replaceAll(
+        /\/bakeoff-[a-z]+-[\w-]+(?:\/[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}\b)?/g,
+        '/FOLDER',
+      )
+      .replaceAll(/\/round-\d+\/[\w.-]+/g, '/ROUND')
+      // The user's paths that were redirected. The list of changes has both.
+      .replaceAll(/(["']?)[^\s"']*\/FOLDER\/temp\/[^\s"';]+\1/g, `(${temporary})`)
+  );
 }

@@ -24,7 +24,7 @@ export function headlineHtml(result: Result, contributions: readonly Contributio
   const isOnly = shown.length === 1;
   const effects = effectsHtml(shown, result, (comparison) => {
     const title = headline(comparison, result);
-    const rest = comparisonParts(comparison, undefined, result)[1].replace(/^[:;.]? ?/, '');
+    const rest = belowHeadline(comparison, result);
     const titleHtml = isOnly ? html`<h1>${title}</h1>` : html`<strong>${title}</strong>`;
     return html`${titleHtml}${paragraphs(rest === '' ? [] : [rest])}`;
   });
@@ -80,8 +80,16 @@ export function headline(comparison: Comparison, result: Result): string {
   return claim(comparison, result) + (result.control === true ? '' : marksOf(comparison, result));
 }
 
+/** The rest of the comparison's sentence, with the reason for a missing verdict, which may be long. */
+function belowHeadline(comparison: Comparison, result: Result): string {
+  const [, rest] = comparisonParts(comparison, undefined, result);
+  if (comparison.verdict === 'none') return comparison.why + rest;
+  return rest.replace(/^[:;.]? ?/, '');
+}
+
 function claim(comparison: Comparison, result: Result): string {
   const { metric, variant, baseline, verdict } = comparison;
+  if (verdict === 'none') return `No verdict on ${variant} against ${baseline}`;
   const size = effectText(comparison);
   if (result.control === true || (verdict !== 'faster' && verdict !== 'slower'))
     return comparisonParts(comparison, undefined, result)[0].replace(/ here, within /, ', within ');

@@ -70,14 +70,17 @@ export async function htmlReport(
   const isOwn = result.variants.every(({ published }) => published === null);
   const redirected = redirectedLines(result);
   const redirections = html`<details><summary>Paths and ports that are not as the configs say</summary>${listHtml(redirected, 'footnotes')}</details>`;
+  const tables = html`${articleParts(result, contributions).map((part) => partHtml(part))}${pagesPart(result, Infinity).map((part) => partHtml(part, { sorts: true }))}${isOwn ? nothing : notes}`;
+  // A search that found nothing has no rows.
+  const table =
+    tables.text.trim() === '' ? nothing : html`<section><h2>The table</h2>\n${tables}</section>`;
   const plots = html`<section><h2>Plots</h2>
 <noscript><p>Without JavaScript the plots are not drawn; their figures are in the tables.</p></noscript>
 ${figures.map(figureHtml)}</section>`;
   const body = html`<header>${headlineHtml(result, contributions)}
 ${paragraphs(headingLines(resultHeading(result)), 'about')}${listHtml(circumstanceLines(result, contributions), 'findings')}${listHtml(result.warnings, 'warnings')}</header>
 ${differencesHtml(result, configs, isOwn ? notes : nothing)}${redirected.length === 0 ? nothing : redirections}
-<section><h2>The table</h2>
-${articleParts(result, contributions).map((part) => partHtml(part))}${pagesPart(result, Infinity).map((part) => partHtml(part, { sorts: true }))}${isOwn ? nothing : notes}</section>
+${table}
 ${added.flat()}${figures.length === 0 ? nothing : plots}
 ${loadPart(result, contributions).map(({ tables, below }) => html`<section><h2>Each load in detail</h2>\n${sideBySide(tables)}${paragraphs(below)}</section>\n`)}${configsHtml(result, configs)}
 <section><h2>Environment</h2>
