@@ -121,7 +121,8 @@ function sayDifferences(
   first: readonly string[],
   options: RunOptions,
 ): void {
-  say(options, [...first, ...redirections]);
+  // With --verbose the footnotes have them.
+  say(options, options.verbose ? first : [...first, ...redirections]);
   if (table !== undefined)
     print(options, [differencesTitle, ...terminalTable(table, terminalOf(options))]);
   say(options, advice);

@@ -43,21 +43,23 @@ export function hasPhases({ variants }: Result): boolean {
   );
 }
 
-type Load = Published & { name: string; isSingle: boolean };
+/** `singles`: figures that are of one connection or thread, so they are a value and no distribution. */
+type Load = Published & { name: string; singles: readonly string[] };
 
 function loadTable({ variants }: Result, title: string, columns: readonly Column<Load>[]): Table {
   const width = Math.max(...variants.map(({ name }) => name.length));
   const several = variants.some((variant) => phasePairs(variant).length > 1);
   const loads: Load[] = [];
   for (const variant of variants) {
-    const { connections, keepAlive } = variant.load;
-    const isOne = connections === 1 && keepAlive !== false;
+    const { connections, keepAlive, threads } = variant.load;
+    const singles: string[] = [];
+    if (connections === 1 && keepAlive !== false) singles.push(...ofConnections);
+    if (threads === 1) singles.push('perThreadRps');
     for (const { phase, published, asPublished } of phasePairs(variant)) {
       const name = `${variant.name.padEnd(width)}  ${several ? `${phase}  ` : ''}`;
       if (published !== undefined)
-        loads.push({ ...published, name: `${name}published`, isSingle: false });
-      if (asPublished !== undefined)
-        loads.push({ ...asPublished, name: `${name}here`, isSingle: isOne });
+        loads.push({ ...published, name: `${name}published`, singles: [] });
+      if (asPublished !== undefined) loads.push({ ...asPublished, name: `${name}here`, singles });
     }
   }
   return tableOf(loads, [leftColumn(title, ({ name }) => name), ...columns]);
@@ -116,23 +118,28 @@ const distributions = [
   ['requests/s of a thread', 'perThreadRps', hundredths],
 ] as const;
 
-/** Figures per connection: for a single connection they are a value instead of a distribution. */
 const ofConnections: readonly string[] = ['connectMs', 'firstByteMs', 'perConnectionRps'];
 
-/** Returns the rows of a distribution: the least and the greatest figure, the mean, and the spread. */
+/** Returns the rows of a distribution: the least and the greatest figure, the mean, and the spread. Empty if no load has a figure. */
 function distributionTable(
   result: Result,
   [title, key, format]: (typeof distributions)[number],
 ): Table {
+  // All figures are 0 if nothing was measured, such as times to connect of connections that were there before.
+  const isMeasured = (load: Published | undefined) => (load?.[key]?.max ?? 0) > 0;
+  const pairs = result.variants.flatMap(phasePairs);
+  if (!pairs.some((pair) => isMeasured(pair.asPublished) || isMeasured(pair.published)))
+    return loadTable(result, title, []);
   const distributionOf = (load: Load): Partial<PublishedDistribution> => {
-    const distribution = load[key];
-    // All are 0 if nothing was measured.
-    if (distribution === undefined || distribution.max === 0) return {};
-    if (load.isSingle && ofConnections.includes(key)) return { mean: distribution.mean };
-    return distribution;
+    if (!isMeasured(load)) return {};
+    const { mean, ...others } = load[key] as PublishedDistribution;
+    return load.singles.includes(key) ? { mean } : { mean, ...others };
   };
   const parts = (['min', 'max', 'mean', 'sd'] as const).map((part) =>
-    rightColumn(part, (load: Load) => figure(distributionOf(load)[part], format)),
+    rightColumn(part, (load: Load) => {
+      if (part === 'mean' && load[key]?.max === 0) return 'none';
+      return figure(distributionOf(load)[part], format);
+    }),
   );
   const within = rightColumn('±sd', (load: Load) =>
     figure(distributionOf(load).withinSdPercent, exactPercent),

@@ -21,7 +21,7 @@ import {
   withPages,
   workers,
 } from '../fixtures/result.ts';
-import { nginxWith } from '../fixtures/phase.ts';
+import { latency, nginxWith } from '../fixtures/phase.ts';
 import { columnOf } from '../fixtures/table.ts';
 import type { MeasuredVariant } from '../../lib/analysis/verdict.ts';
 import { fitLoad } from '../../lib/scenario/load.ts';
@@ -31,6 +31,10 @@ import { articleParts, variantTable } from '../../lib/report/run-tables.ts';
 
 const plain = { width: Infinity, colour: false };
 const both = result([workers, openFileCache]);
+const unpublished = (variant: MeasuredVariant): MeasuredVariant => ({
+  ...variant,
+  published: null,
+});
 
 test('a cell that is too wide breaks between its clauses', () => {
   const cell =
@@ -59,6 +63,19 @@ test('a single connection has a connect time without a distribution', () => {
     '100 µs|400 µs|100 µs|500 µs|100.00 %',
   ]);
   expect(cellsOf('time of a request')?.[0]).not.toContain('||');
+});
+
+test('a single thread has no distribution, and a side that opened no connection says so', () => {
+  const kept = changed(workers, () => ({ connectMs: latency(0, 0, 0) }));
+  const opened = changed(openFileCache, () => ({ connectMs: latency(1, 2, 3) }));
+  const rowsOf = (title: string) => {
+    const [part] = loadPart(result([kept, opened].map(unpublished)), []);
+    const table = part?.tables.find(({ columns }) => columns[0]?.title === title);
+    return table?.rows.map((row) => row.slice(1).map(cellText).filter(Boolean));
+  };
+  expect(rowsOf('time to connect')?.[0]).toEqual(['none']);
+  expect(rowsOf('time to connect')?.[1]).toHaveLength(5);
+  expect(rowsOf('requests/s of a thread')?.map((cells) => cells.length)).toEqual([1, 1]);
 });
 
 test('a note explains a change that medians would not make', () => {
