@@ -7,7 +7,7 @@ import { failureCauseOf, failuresOf, rateCauseOf } from './failures.ts';
 import type { Judgement } from './judgement.ts';
 import { lateReads, lateSends, limitOf, overflowsOf, pauseMs, shareStalled } from './limit.ts';
 import { noiseFindings, pauseFindings } from './noise.ts';
-import { oneSided } from './one-sided.ts';
+import { isMoved, oneSided } from './one-sided.ts';
 import { alsoLoadedBy, otherCpusOf, perRequestOf, phasesIn, reconnectsOf } from './phases.ts';
 import { dependenceOf, falseNotes } from './rounds.ts';
 import { extent, groupedBy, median, total } from './statistics.ts';
@@ -36,7 +36,9 @@ export function findingsOf(
     ...gainsWithin(variants).map(({ name, gain, ...rest }): Finding => {
       return { code: 'still-faster', variant: name, ...rest, ...gain };
     }),
-    ...variants.flatMap(variantFindings),
+    ...variants.flatMap((variant, index) =>
+      variantFindings(variant, measured[index]?.found !== undefined),
+    ),
     ...overflowFindings(variants.map(overflowsOf)),
     oneTurn.length > 0 && { code: 'one-turn', variants: oneTurn },
     late.length > 0 && { code: 'late-link', variants: late },
@@ -83,16 +85,18 @@ function oneSidedFindings(
 ): Finding[] {
   const named = (name: string) =>
     variants.find((variant) => variant.name === name) as VariantResult;
-  return comparisons.flatMap(({ baseline, variant, verdict }): Finding[] => {
+  return comparisons.flatMap(({ baseline, variant, verdict, metric }): Finding[] => {
     const disturbed = oneSided(named(baseline), named(variant));
     if (disturbed === undefined) return [];
     const { moves: _, ...disturbance } = disturbed;
-    const hasVerdict = verdict !== 'none';
+    // A verdict on what it does not move says nothing of what it moves.
+    const hasVerdict = verdict !== 'none' && isMoved(metric, disturbance.kind);
     return [{ code: 'one-sided', variant, baseline, hasVerdict, ...disturbance }];
   });
 }
 
-function variantFindings(of: VariantResult): Finding[] {
+/** @param isSearched the search says where the generator was the limit */
+function variantFindings(of: VariantResult, isSearched: boolean): Finding[] {
   const { name: variant, rounds } = of;
   const { streams = 1 } = of.load;
   const phases = phasesIn(rounds);
@@ -109,11 +113,12 @@ function variantFindings(of: VariantResult): Finding[] {
   const cause = rateCauseOf(of);
   const resumption = notResumed(of);
   const all: (Finding | false)[] = [
-    limitOf(of) === 'generator' && {
-      code: 'generator-limit',
-      variant,
-      share: of.generatorShare ?? 0,
-    },
+    !isSearched &&
+      limitOf(of) === 'generator' && {
+        code: 'generator-limit',
+        variant,
+        share: of.generatorShare ?? 0,
+      },
     alsoLoaded(of),
     cpus.length > 0 && { code: 'other-cpus', variant, cpus },
     hasFailed && {

@@ -131,6 +131,9 @@ export function usableCores({ server, load }: Workers, cores: SideCores): SideCo
   };
 }
 
+/** The kernel lets a generator that uses less than this share of its cores run as soon as it wakes up, whatever others use. */
+const alwaysLeft = 0.05;
+
 /** VariantResult's shares of a round, each at most 1; the server's is null if its CPU time or its cores are unknown. */
 export function sharesOf(round: Round, variant: Workers, cores: SideCores) {
   const { phases } = round;
@@ -145,7 +148,8 @@ export function sharesOf(round: Round, variant: Workers, cores: SideCores) {
     const steal = noise?.[`${side}StealShare`] ?? 0;
     const others = noise?.[`${side}OthersShare`] ?? 0;
     const missed = side === 'server' ? Math.min(others, waitedShare) : others;
-    const left = cores[side] * (1 - steal - missed - upstream);
+    const least = side === 'generator' ? alwaysLeft : 0;
+    const left = cores[side] * Math.max(least, 1 - steal - missed - upstream);
     const share = Math.max(
       cpuSeconds / (seconds * Math.min(usable[side], left)),
       (cpuSeconds + linkCpuSeconds) / (seconds * left),

@@ -22,8 +22,13 @@ export function isDoubtful(
   [low, high]: readonly [number, number],
 ): boolean {
   if (isLatency(metric)) return true;
-  const isMoved = metrics[metric].isOfSpeed || (metric === 'cpu' && kind === 'starved');
-  return isMoved && Math.log(low) < moves && Math.log(high) > -moves;
+  return isMoved(metric, kind) && Math.log(low) < moves && Math.log(high) > -moves;
+}
+
+/** Whether such a disturbance moves this metric. Memory, for one, is what it is. */
+export function isMoved(metric: Metric, kind: OneSided['kind']): boolean {
+  if (metric === 'cpu') return kind === 'starved';
+  return isLatency(metric) || metrics[metric].isOfSpeed;
 }
 
 /** The disturbance from outside that slowed one of two variants; undefined if none did. */

@@ -6,6 +6,7 @@ import { sendIfThere, type Child } from '../process.ts';
 import { lastLines } from '../program-logs.ts';
 import { shownCommand } from '../secrets.ts';
 import type { ServerSpec } from '../scenario/model.ts';
+import { configIsSide } from './ports.ts';
 import type { Scope } from './scope.ts';
 import type { Scratch } from './scratch.ts';
 import { textOf } from '../files.ts';
@@ -53,7 +54,7 @@ export function watchLifecycle(
       if (isKilledForMemory({ code, signal })) return resolve(`${who} ${killedForMemory}`);
       if (left.length > 0 && code === 0)
         return resolve(
-          `${who} went on in the background (pid ${left.join(', ')}), and was ended: keep it in the foreground, such as nginx -g 'daemon off;', haproxy -db, apache2 -DFOREGROUND, lighttpd -D or caddy run; a config of nginx, h2o or nghttpd is a side without a command`,
+          `${who} went on in the background (pid ${left.join(', ')}), and was ended: keep it in the foreground, such as nginx -g 'daemon off;', haproxy -db, apache2 -DFOREGROUND, lighttpd -D or caddy run; ${configIsSide}`,
         );
       const last = describeEnd(await lastLines(logFile), isCommand ? 4 : 1);
       const how = signal === null ? `with code ${code}` : `by ${signal}`;

@@ -136,15 +136,19 @@ export function listeningOf(pids: readonly (number | string)[], user?: number): 
   return sockets.filter(({ inode }) => inodes.has(inode));
 }
 
+/** The advice for a command that starts one of these servers. The ports of its config are moved then. */
+export const configIsSide = 'a config of nginx, h2o or nghttpd is a side without a command';
+
 /** Throws UserError if others on the network can reach a socket, except at the server's own address. */
 export function requireLoopback(sockets: readonly Listening[], at: Address, who: string): void {
   const open = sockets.find(
     ({ address }) => address !== at.address && !/^127\.|^::1$/.test(address),
   );
-  if (open !== undefined)
-    throw new UserError(
-      `${who} listens on ${hostAndPort(open)}, where others on the network can reach it: have it listen on loopback alone, such as with --listen 127.0.0.1:{port}, --bind 127.0.0.1, server.listen(process.env.PORT, '127.0.0.1'), bind 127.0.0.1 in a Caddyfile or haproxy.cfg, or Listen 127.0.0.1:\${PORT} in Apache's config`,
-    );
+  if (open === undefined) return;
+  const own = /\b(?:nginx|h2o|nghttpd) \(pid/.test(who) ? `; ${configIsSide}` : '';
+  throw new UserError(
+    `${who} listens on ${hostAndPort(open)}, where others on the network can reach it: have it listen on loopback alone, such as with --listen 127.0.0.1:{port}, --bind 127.0.0.1, server.listen(process.env.PORT, '127.0.0.1'), bind 127.0.0.1 in a Caddyfile or haproxy.cfg, or Listen 127.0.0.1:\${PORT} in Apache's config${own}`,
+  );
 }
 
 function hostAndPort({ address, port }: Address): string {

@@ -228,6 +228,13 @@ test('a generator at its limit gives one warning', () => {
   expect(used(9)).toHaveLength(1);
 });
 
+test('a generator that hardly works is not at its limit, however much others use', () => {
+  const noise = { ...quiet, generatorOthersShare: 1 };
+  const of = result([fourOf({ serverCpuSeconds: 1, generatorCpuSeconds: 0.01, noise })]);
+  expect(of.variants[0]?.generatorShare).toBeLessThan(0.1);
+  expect(of.warnings.join()).not.toContain('the generator was at its limit');
+});
+
 test('a generator is at its limit if it used all available CPU time', () => {
   const pressed = (noise: Partial<Noise>) => {
     const all = { ...quiet, serverOthersShare: 0, generatorOthersShare: 0, ...noise };

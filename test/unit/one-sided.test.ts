@@ -99,6 +99,24 @@ test('waits cost no verdict on a far larger difference', () => {
   });
 });
 
+test('a verdict on memory says nothing of requests/s, which the waits of one side move', () => {
+  const run = { metric: 'memory' as const };
+  const a = waits(0, 0.01, 0, 0).map((shares) => second(1000, 0.99, 0.7, shares));
+  const b = waits(0.5, 0.5, 0.5, 0.5).map((shares) => second(800, 0.79, 0.7, shares));
+  const withMemory = (name: string, phases: Phase[], bytes: number) => {
+    const made = variant(name, phases);
+    return { ...made, rounds: made.rounds.map((round) => ({ ...round, memoryBytes: bytes })) };
+  };
+  const { comparisons, warnings } = summarise({ ...facts, ...run }, [
+    withMemory('a', a, 10e6),
+    withMemory('b', b, 20e6),
+  ]);
+  expect(comparisons[0]?.verdict).toBe('slower');
+  expect(warnings.join()).toMatch(
+    /^b waited .*, so requests\/s, latency and CPU per request of b and a do not compare: /,
+  );
+});
+
 type Sides = (share: number) => MeasuredVariant[];
 const moreUnderWay: Sides = (share) => {
   const shares = waits(share, share, share, share);
