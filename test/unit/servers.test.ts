@@ -1,6 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { requireLoopback } from '../../lib/servers/ports.ts';
 import { fileLimitFor } from '../../lib/servers/rights.ts';
 import { serverBuild } from '../../lib/servers/build.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
@@ -64,4 +65,16 @@ describe('the limit of open files', () => {
       'h2o needs 8192 open files for its variant, but the hard limit here is 4096: raise it as ',
     );
   });
+});
+
+it.each([
+  [
+    'h2o: h2o (pid 5)',
+    /or Listen .* in Apache's config; a config of nginx, h2o or nghttpd is a side/,
+  ],
+  ['web: node (pid 5)', /or Listen .* in Apache's config$/],
+])('a server that others can reach is told how to listen on loopback alone: %s', (who, text) => {
+  const open = { address: '0.0.0.0', port: 80, inode: '1', uid: 0 };
+  const check = () => requireLoopback([open], { address: '127.0.0.1', port: 80 }, who);
+  expect(check).toThrow(text);
 });

@@ -23,6 +23,8 @@ import type { Within } from '../../scenario/model.ts';
 import { comparisonOf, variant } from '../../../test/fixtures/comparison.ts';
 import { answers, latency, phase } from '../../../test/fixtures/phase.ts';
 import { cores } from '../../../test/fixtures/plan.ts';
+import { facts } from '../../../test/fixtures/result.ts';
+import { summarise } from '../../../test/fixtures/summary.ts';
 
 const within: Within = { metric: 'p99', ms: 5 };
 const fromNothing: SearchStart = { rate: 1000, factor: 2, least: lowestRate };
@@ -317,6 +319,18 @@ test('results of searches are compared; a lower bound is never called slower', (
   expect(comparisonOf([searched('a', around1000, true), searched('b', less)]).verdict).toBe(
     'slower',
   );
+});
+
+test('where the generator was the limit is said of the rate alone, not of the load nearest to it', () => {
+  const busy = (found: boolean) => {
+    const cpu = { serverCpuSeconds: 0.5, generatorCpuSeconds: 0.99 };
+    const phases = around1000.map((rate) => step(rate, 4, cpu));
+    const rates = around1000.map((rate) => foundAt(rate));
+    return variant('a', phases, found ? { found: rates } : {});
+  };
+  const warnings = (found: boolean) => summarise(facts, [busy(found)]).warnings.join();
+  expect(warnings(false)).toContain('the generator was at its limit');
+  expect(warnings(true)).not.toContain('the generator was at its limit');
 });
 
 const steps = (name: string, rates: readonly number[]): RateStep[] =>
