@@ -15,7 +15,8 @@ import { fromCallersFolder, typed } from '../setup/paths.ts';
 
 export type Source =
   | { kind: 'config'; config: OwnConfig }
-  | { kind: 'command'; command: string; program: string }
+  /** It runs in `folder`; absent: the caller's. */
+  | { kind: 'command'; command: string; program: string; folder?: string }
   | { kind: 'address'; origin: string; url: UrlParts & { port: number } };
 
 /** `name` stands in tables, `given` in sentences. */
@@ -33,18 +34,11 @@ const named = /^([a-z0-9][a-z0-9-]{0,62})=(.*)$/s;
 
 /** Throws UserError (exit code 2). */
 export async function readSides(words: readonly string[], within?: string): Promise<Given[]> {
-  if (words.length < 2)
-    throw usageError(
-      `compare wants two sides or more${words[0] === undefined ? '' : `, and ${words[0]} is one`}: ${typed('compare')} A.conf B.conf`,
-    );
-  if (words.length > mostSides)
-    throw usageError(`compare takes at most ${mostSides} sides, and these are ${words.length}`);
+  requireNumber(words, 'A.conf B.conf');
   const sides: Awaited<ReturnType<typeof readSide>>[] = [];
   for (const word of words) sides.push(await readSide(word, within, sides.at(-1)?.source));
   const names = namesOf(sides);
-  const twice = repeated(names);
-  if (twice !== undefined)
-    throw usageError(`two sides are named ${twice}: give another name, such as ${twice}-2=…`);
+  requireDifferent(names);
   return sides.map((side, index): Given => {
     const name = names[index] as string;
     // A command or an address is too long for a sentence.
@@ -53,10 +47,35 @@ export async function readSides(words: readonly string[], within?: string): Prom
   });
 }
 
+/** Throws UserError (exit code 2). @param example two sides */
+export function requireNumber(words: readonly string[], example: string): void {
+  if (words.length < 2)
+    throw usageError(
+      `compare wants two sides or more${words[0] === undefined ? '' : `, and ${words[0]} is one`}: ${typed('compare')} ${example}`,
+    );
+  if (words.length > mostSides)
+    throw usageError(`compare takes at most ${mostSides} sides, and these are ${words.length}`);
+}
+
+/** Throws UserError (exit code 2). */
+export function requireDifferent(names: readonly string[]): void {
+  const twice = repeated(names);
+  if (twice !== undefined)
+    throw usageError(`two sides are named ${twice}: give another name, such as ${twice}-2=…`);
+}
+
+/** Takes NAME= off a side. Throws UserError (exit code 2). */
+export function readName(text: string): { name?: string; word: string } {
+  const [, name, word = text] = named.exec(text) ?? [];
+  if (name === undefined) return { word };
+  refuseWrongName(name);
+  return { name, word };
+}
+
 async function readSide(text: string, within: string | undefined, before: Source | undefined) {
-  const [, name, word = text] =
-    (existsSync(fromCallersFolder(text)) ? undefined : named.exec(text)) ?? [];
-  if (name !== undefined) refuseWrongName(name);
+  const { name, word } = existsSync(fromCallersFolder(text))
+    ? { name: undefined, word: text }
+    : readName(text);
   if (word.trim() === '')
     throw usageError(
       `${name === undefined ? 'a side' : `the side ${name}`} is empty: give a config, a command in quotes or an address`,
@@ -124,7 +143,8 @@ function readAddress(word: string): Source {
   };
 }
 
-function readCommand(command: string): Source {
+/** Throws UserError (exit code 2) if its quotes do not end. */
+export function readCommand(command: string): Source & { kind: 'command' } {
   const [program] = prefixed(() => commandWords(command, 0), `'${shownCommand(command)}': `) as [
     string,
   ];
@@ -249,7 +269,7 @@ function namesFrom(source: Source): [short: string, long: string] {
 /** The longest name that is made for a side. A longer text is cut. */
 const longestName = 63;
 
-function asName(text: string): string {
+export function asName(text: string): string {
   return text
     .toLowerCase()
     .replace(/[^a-z0-9]+/g, '-')
