@@ -46,8 +46,10 @@ import type {
 } from '../result/result.ts';
 import { serverFiguresOf } from '../result/server-metrics.ts';
 
-/** With what was found, if the reason is a finding. */
-export type Dropped = DroppedRound & { finding?: Finding };
+/** With a cause, which only rounds of earlier versions lack. */
+export interface Dropped extends DroppedRound {
+  cause: Finding;
+}
 
 interface Known {
   kept: readonly KeptRound[];
@@ -114,7 +116,7 @@ export function buildResult(
     quick: plan.quick,
     environment,
     variants,
-    ...(dropped.length > 0 && { dropped: dropped.map(({ finding: _, ...round }) => round) }),
+    ...(dropped.length > 0 && { dropped: [...dropped] }),
     comparisons: comparisons.map((judgement) => inWords(judgement, plan.sameWithin)),
     ...plan.stepped?.resultOf(measured, [...steps, ...known.unfinished]),
     ...present({ alsoAsked: plan.alsoAsked && [...plan.alsoAsked] }),
@@ -138,12 +140,12 @@ function droppedFindings(
   attempts: number,
 ): Finding[] {
   const failed = dropped.filter(({ counted }) => counted === undefined);
-  return failed.map(({ round, why, rps, finding: cause }) => ({
+  return failed.map(({ round, cause, rps }) => ({
     code: 'dropped',
     round,
     ...(round < attempts && { repeatedAs: round + 1 }),
-    why,
-    ...present({ cause, farthest: farthestFrom(variants, rps) }),
+    cause,
+    ...present({ farthest: farthestFrom(variants, rps) }),
   }));
 }
 
