@@ -4,6 +4,7 @@ import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { addressIn, UserError } from '../errors.ts';
 import { present } from '../present.ts';
+import { mayTurnAway } from '../result/redirections.ts';
 import { atLeast } from '../setup/machine.ts';
 import { isThereForServer, ourLines, ours, readLayers } from './config-files.ts';
 import {
@@ -174,9 +175,7 @@ async function adoptNginx(file: string, place: AdoptPlace, build: Build): Promis
     if (limits.some((lines) => lines.has(line))) {
       const delays =
         line.args.some((word) => word.startsWith('burst=')) && !line.args.includes('nodelay');
-      copy.notes.push(
-        `${asWritten(line)} at ${line.origin}: may turn away ${delays ? 'or delay ' : ''}requests of the load`,
-      );
+      copy.notes.push(mayTurnAway(asWritten(line), line.origin, delays));
     }
   const closing = serving.find((line) => asWritten(line) === 'return 444');
   const hangsUp = closing && `return 444 at ${closing.origin} closes a connection unanswered`;
