@@ -32,7 +32,8 @@ function intervalText({ metric, verdict, roundsNeeded }: Judgement, sameWithin: 
   return `the whole interval is ${isAbove ? 'above' : 'below'} 1`;
 }
 
-function decidingText(rounds: number | null): string {
+/** @param rounds as Comparison.roundsNeeded */
+export function decidingText(rounds: number | null): string {
   if (rounds === null)
     return `even ${whole(mostRoundsAdvised)} rounds would probably not decide, a quieter machine may`;
   return `about ${rounds} rounds would probably decide`;
