@@ -224,8 +224,9 @@ export function sentencesOf(
     known[finding.code]?.(finding as never, who, all) ?? finding.code;
   const alike = groupedBy(findings, (finding) => say(finding, ''));
   return [...alike.values()].map((same) => {
+    const [first] = same;
     const names = same.flatMap((finding) => ('variant' in finding ? String(finding.variant) : []));
-    return say(same[0] as AnyFinding, variantsText([...new Set(names)], all));
+    return say(first, variantsText([...new Set(names)], all));
   });
 }
 
@@ -243,4 +244,4 @@ export function withFindings(
 }
 
 /** The sentence of one finding. */
-export const sentenceOf = (finding: Finding): string => sentencesOf([finding], NaN)[0] as string;
+export const sentenceOf = (finding: Finding): string => sentencesOf([finding], NaN).join('');
