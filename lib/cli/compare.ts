@@ -155,10 +155,11 @@ function ofVariants<T>(
   tried: readonly Tried[],
   of: (side: Tried) => T,
 ): Map<string, T> {
-  const bySide = new Map(tried.map((side) => [side.name, of(side)]));
-  return new Map(
-    variants.map(({ variant: { name, series = name } }) => [name, bySide.get(series) as T]),
-  );
+  const all = new Map<string, T>();
+  for (const side of tried)
+    for (const { variant } of variants)
+      if (side.name === (variant.series ?? variant.name)) all.set(variant.name, of(side));
+  return all;
 }
 
 function withoutHash(side: Tried): Tried {
@@ -193,9 +194,9 @@ const usualName = 'compare';
 
 /** Groups equal sides: a difference within a group is noise. Sides without an equal are left out. */
 export async function sameSides(sides: readonly Side[]): Promise<Side[][]> {
-  const groups: Side[][] = [];
+  const groups: [Side, ...Side[]][] = [];
   for (const side of sides) {
-    const alike = await Promise.all(groups.map(([first]) => isSame(first as Side, side)));
+    const alike = await Promise.all(groups.map(([first]) => isSame(first, side)));
     const group = groups[alike.indexOf(true)];
     if (group === undefined) groups.push([side]);
     else group.push(side);

@@ -4,7 +4,7 @@ import { existsSync } from 'node:fs';
 import { open, readdir } from 'node:fs/promises';
 import { prefixed, usageError, UserError, nearest } from '../errors.ts';
 import { check, givenName } from '../form.ts';
-import { repeated } from '../present.ts';
+import { repeated, zip } from '../present.ts';
 import { shownCommand } from '../secrets.ts';
 import { commandWords } from '../scenario/load/shell-words.ts';
 import { defaultPort, urlParts, type UrlParts } from '../scenario/pages.ts';
@@ -39,8 +39,7 @@ export async function readSides(words: readonly string[], within?: string): Prom
   for (const word of words) sides.push(await readSide(word, within, sides.at(-1)?.source));
   const names = namesOf(sides);
   requireDifferent(names);
-  return sides.map((side, index): Given => {
-    const name = names[index] as string;
+  return zip(sides, names).map(([side, name]): Given => {
     // A command or an address is too long for a sentence.
     const isFile = side.name === undefined && side.source.kind === 'config';
     return { name, source: side.source, given: isFile ? side.word : name };
@@ -145,9 +144,7 @@ function readAddress(word: string): Source {
 
 /** Throws UserError (exit code 2) if its quotes do not end. */
 export function readCommand(command: string): Source & { kind: 'command' } {
-  const [program] = prefixed(() => commandWords(command, 0), `'${shownCommand(command)}': `) as [
-    string,
-  ];
+  const [program] = prefixed(() => commandWords(command, 0), `'${shownCommand(command)}': `);
   return { kind: 'command', command, program };
 }
 
@@ -186,9 +183,8 @@ export function namesOf(sides: readonly { name?: string | undefined; source: Sou
   const isFit = (name: string, index: number, names: readonly string[]) =>
     name.length <= columnWidth && isFree(name, index, names);
   const unfit = short.flatMap((name, index) => (isFit(name, index, short) ? [] : [index]));
-  const apart = differingNames(
-    unfit.map((index) => ({ source: open[index] as Source, short: short[index] as string })),
-  );
+  const sources = zip(open, short).map(([source, name]) => ({ source, short: name }));
+  const apart = differingNames(unfit.flatMap((index) => sources[index] ?? []));
   const byDifference = short.map((name, index) => apart[unfit.indexOf(index)] ?? name);
   const names =
     [short, long, byDifference].find((some) => some.every(isFit)) ??
@@ -196,7 +192,7 @@ export function namesOf(sides: readonly { name?: string | undefined; source: Sou
     short.map((name, index) =>
       isFree(name, index, short) ? name : `${name}-${String.fromCharCode(97 + index)}`,
     );
-  return sides.map(({ name }) => name ?? (names.shift() as string));
+  return sides.map(({ name }) => name ?? names.shift() ?? '');
 }
 
 /**

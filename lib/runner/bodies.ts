@@ -102,8 +102,8 @@ function checkedPagesOf(
   { each }: Pick<Answer, 'each'>,
 ): (Checked | undefined)[] {
   if (first === undefined || each === undefined) return [];
-  const answers = new Map(
-    first.pages.map(({ page: name }) => [name, [] as { weight: number; value: number }[]]),
+  const answers = new Map<string, Record<'weight' | 'value', number>[]>(
+    first.pages.map(({ page: name }) => [name, []]),
   );
   for (const [index, request] of requestsOf(page).entries()) {
     const ofPage = answers.get(pageNameOf(request, load.method)) ?? answers.get(restOfPages);

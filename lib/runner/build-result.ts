@@ -29,7 +29,7 @@ import { workersFor, type Answer } from '../servers/index.ts';
 import { generatorCores, sharesCores } from '../machine/cores.ts';
 import { byName, present } from '../present.ts';
 import { pageFacts } from './mix-files.ts';
-import type { KeptRound, Plan, RunBase, VariantRound } from './plan.ts';
+import type { KeptRound, Plan, RunBase } from './plan.ts';
 import { sentencesOf } from '../report/finding-words.ts';
 import { inWords } from '../report/reasons.ts';
 import type { AnyFinding, Finding } from '../result/finding.ts';
@@ -215,10 +215,10 @@ function measuredVariant(plan: Plan, variant: Variant, { kept, answers }: Known)
     variant: { server: spec },
     load,
   } = planned;
-  const outcomes = kept.map(({ round, outcomes: byName }) => ({
-    round,
-    outcome: byName.get(variant.name) as VariantRound,
-  }));
+  const outcomes = kept.flatMap(({ round, outcomes: byName }) => {
+    const outcome = byName.get(variant.name);
+    return outcome === undefined ? [] : [{ round, outcome }];
+  });
   const workersOn = (serverCores: number) => workersFor(spec, serverCores, exact);
   const server = outcomes.at(-1)?.outcome.server ?? {
     name: programOf(spec),
@@ -297,10 +297,10 @@ function kernelSettings({ variants }: Plan, { kept }: Known): KernelSetting[] {
   const groups = groupedBy(all, ({ setting: { side, name, value, problem } }) =>
     JSON.stringify([side, name, value, problem]),
   );
-  return [...groups.values()].map((same) => ({
-    ...(same[0] as (typeof all)[number]).setting,
-    variants: same.map(({ variant }) => variant),
-  }));
+  return [...groups.values()].map((same) => {
+    const [{ setting }] = same;
+    return { ...setting, variants: same.map(({ variant }) => variant) };
+  });
 }
 
 /** Has the sink check what it stored. Returns the result with the sink's counts. */

@@ -1,7 +1,7 @@
 // Detects disturbances that invalidate a round, which is then repeated.
 import { setTimeout as delay } from 'node:timers/promises';
 import { isUnanswered, pauseMs } from '../analysis/limit.ts';
-import { extent } from '../analysis/statistics.ts';
+import { extent, minus } from '../analysis/statistics.ts';
 import { present } from '../present.ts';
 import type { Finding, HoldUp } from '../result/finding.ts';
 import type { Phase } from '../result/result.ts';
@@ -68,10 +68,8 @@ function gapIn(
   const before = samples.findLastIndex(({ atMs }) => atMs <= fromMs);
   const after = samples.findIndex(({ atMs }) => atMs >= toMs);
   if (before === -1 || after === -1) return { code: 'unsampled', variant };
-  const gapsMs = samples
-    .slice(before + 1, after + 1)
-    .map(({ atMs }, index) => atMs - (samples[before + index]?.atMs as number));
-  const gapMs = Math.max(...gapsMs);
+  const timesMs = samples.slice(before, after + 1).map(({ atMs }) => atMs);
+  const gapMs = Math.max(...minus(timesMs.slice(1), timesMs));
   return gapMs <= toleratedGapMs ? undefined : { code: 'unsampled', variant, gapMs };
 }
 

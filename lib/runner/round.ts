@@ -6,7 +6,6 @@ import { total } from '../analysis/statistics.ts';
 import { UserError } from '../errors.ts';
 import { present } from '../present.ts';
 import type { ColdSide, Finding } from '../result/finding.ts';
-import type { Phase } from '../result/result.ts';
 import { serverFiguresOf } from '../result/server-metrics.ts';
 import type { Page } from '../scenario/model.ts';
 import { isMix, withRequests } from '../scenario/pages.ts';
@@ -178,7 +177,8 @@ function outcomeOf(
     round,
   });
   // Only the step that stands for the round, which is chosen from sound ones, needs samples without a gap.
-  const phases = stepped === undefined ? all : [all[stepped.found.step] as Phase];
+  const step = stepped?.found.step;
+  const phases = step === undefined ? all : all.slice(step, step + 1);
   requireSampled(planned, samples, phases);
   const [first] = phases;
   if (first !== undefined && alarms.clientErrors !== undefined)

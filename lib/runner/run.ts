@@ -362,13 +362,13 @@ class Rounds {
     const news = this.#timeLeft.newsOf(place - 1, rounds, at);
     if (news === undefined) return;
     const most = Math.max(rounds, expectedRounds(this.#plan).most - place + 1);
-    const [least, longest] = [rounds, most].map((count) => this.#timeLeft.left(count, at));
+    const [least, longest] = [this.#timeLeft.left(rounds, at), this.#timeLeft.left(most, at)];
     const sides = this.#groups.flatMap((group) => group.sides);
     const reason =
       news === 'later'
         ? reasonOfTime(sides, this.#lastOutcomes)
         : 'rounds take less time than planned';
-    this.#events.announce(`${reason}: ${timeText(least as number, longest as number)}`);
+    this.#events.announce(`${reason}: ${timeText(least, longest)}`);
   }
 
   /** Requests/s by variant; none for loads in steps, whose rates differ. */

@@ -318,7 +318,7 @@ export function addressFor(text: string): Promise<string> {
 
 async function startStub(workerData: { ms: number; bytes: number }): Promise<string> {
   const worker = new Worker(stubSource, { eval: true, workerData });
-  const [port] = (await once(worker, 'message')) as [number];
+  const [port]: number[] = await once(worker, 'message');
   worker.unref();
   return `127.0.0.1:${port}`;
 }
