@@ -101,7 +101,8 @@ function telling(
   let secondsLeft = total(sides, takes);
   return (name) => {
     tell({ what, seen: name, secondsLeft });
-    secondsLeft -= takes(sides.find(({ variant }) => variant.name === name) as PlannedVariant);
+    const side = sides.find(({ variant }) => variant.name === name);
+    if (side !== undefined) secondsLeft -= takes(side);
   };
 }
 
