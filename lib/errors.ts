@@ -60,6 +60,11 @@ export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
+/** An error as one of a system call, which has a code, such as ENOENT, and may have a path; others have neither. */
+export function systemError(error: unknown): Partial<NodeJS.ErrnoException> {
+  return Object(error);
+}
+
 const closed = 'you may not use it: open it to this user, or start bakeoff as another';
 
 const remedies: Readonly<Record<string, string>> = {
@@ -75,7 +80,7 @@ const remedies: Readonly<Record<string, string>> = {
 
 /** What to do about an unexpected error, in one line; undefined if unknown. */
 export function remedyFor(error: unknown): string | undefined {
-  const { code = '', path, syscall = 'go on' } = Object(error) as NodeJS.ErrnoException;
+  const { code = '', path, syscall = 'go on' } = systemError(error);
   if (!Object.hasOwn(remedies, code)) return undefined;
   const attempt = path === undefined ? syscall : `use ${path}`;
   return printable(`cannot ${attempt}: ${remedies[code]}`);

@@ -19,7 +19,7 @@ import { mkdtemp, readdir, realpath, rm, statfs } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join, relative, sep } from 'node:path';
 import { callerOwning, onTheWay, whoMayWrite } from '../bin/trust.mjs';
-import { UserError, messageOf } from './errors.ts';
+import { UserError, messageOf, systemError } from './errors.ts';
 
 /** The umask at bakeoff's start, for programs and files outside of bakeoff's folders. */
 export const userUmask = parseInt(
@@ -47,8 +47,7 @@ export function makeFolder(path: string): void {
     if (caller !== undefined) lchownSync(path, caller.uid, caller.gid);
   } catch (error) {
     // Another process may have made it.
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST' || !statSync(path).isDirectory())
-      throw error;
+    if (systemError(error).code !== 'EEXIST' || !statSync(path).isDirectory()) throw error;
   }
 }
 
@@ -115,7 +114,7 @@ export async function freeBytes(folder: string): Promise<number> {
     const { bavail, bsize } = await statfs(folder);
     return bavail * bsize;
   } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'ENOENT' && dirname(folder) !== folder
+    return systemError(error).code === 'ENOENT' && dirname(folder) !== folder
       ? freeBytes(dirname(folder))
       : Infinity;
   }
@@ -205,8 +204,8 @@ export function openPlain(file: string, mostBytes = Infinity, mayBeHandedOver = 
   } catch (error) {
     if (descriptor !== undefined) closeSync(descriptor);
     if (error instanceof UserError) throw error;
-    const { code = '', message } = error as NodeJS.ErrnoException;
-    throw new UserError(unreadable[code] ?? message);
+    const { code = '' } = systemError(error);
+    throw new UserError(unreadable[code] ?? messageOf(error));
   }
 }
 
@@ -308,7 +307,7 @@ export function ifThere<T>(look: () => T): T | undefined {
   try {
     return look();
   } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
+    const { code } = systemError(error);
     if (code === undefined || code === 'EMFILE' || code === 'ENFILE') throw error;
     return undefined;
   }

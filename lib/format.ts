@@ -210,12 +210,11 @@ export function duration(seconds: number): string {
 
 /** Writes [0, 1, 2, 5] as "0-2,5". */
 export function formatCpuList(cpus: readonly number[]): string {
-  const ranges: string[] = [];
-  for (let from = 0; from < cpus.length;) {
-    let to = from;
-    while (cpus[to + 1] === (cpus[to] as number) + 1) to++;
-    ranges.push(from === to ? `${cpus[from]}` : `${cpus[from]}-${cpus[to]}`);
-    from = to + 1;
+  const ranges: { from: number; to: number }[] = [];
+  for (const cpu of cpus) {
+    const last = ranges.at(-1);
+    if (last?.to === cpu - 1) last.to = cpu;
+    else ranges.push({ from: cpu, to: cpu });
   }
-  return ranges.join(',');
+  return ranges.map(({ from, to }) => (from === to ? `${from}` : `${from}-${to}`)).join(',');
 }

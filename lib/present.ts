@@ -12,6 +12,21 @@ export function byName<N extends string, T>(names: readonly N[], of: (name: N) =
   return Object.fromEntries(names.map((name) => [name, of(name)])) as Record<N, T>;
 }
 
+/** The keys of an object that has no others than its type says. */
+export function keysOf<K extends string>(object: Readonly<Partial<Record<K, unknown>>>): K[] {
+  return Object.keys(object) as K[];
+}
+
+/** Pairs the values at the same places of two lists of one length. No value may be undefined. */
+export function zip<A, B>(first: readonly A[], second: readonly B[]): [A, B][] {
+  const pairs: [A, B][] = [];
+  for (const [place, value] of first.entries()) {
+    const other = second[place];
+    if (other !== undefined) pairs.push([value, other]);
+  }
+  return pairs;
+}
+
 export function allNames<N>(all: readonly { name: N }[]): N[] {
   return all.map(({ name }) => name);
 }

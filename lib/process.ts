@@ -11,7 +11,7 @@ import {
 import { once } from 'node:events';
 import { closeSync, openSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
-import type { Socket } from 'node:net';
+import { Socket } from 'node:net';
 import { getPriority, setPriority } from 'node:os';
 import { isAbsolute } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -231,7 +231,7 @@ export function onceGone(script: string, ...words: readonly string[]): () => voi
   });
   guard.unref();
   guard.stdin?.on('error', () => undefined);
-  (guard.stdin as Socket | null)?.unref();
+  if (guard.stdin instanceof Socket) guard.stdin.unref();
   return () => void guard.stdin?.end('ended\n');
 }
 

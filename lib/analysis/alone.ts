@@ -11,6 +11,7 @@ import {
   minimumRounds,
   studentQuantile,
   variance,
+  minus,
 } from './statistics.ts';
 
 /** Chance, in a run, that a load alone seems to differ from rounds that it is like, were there no tolerance. */
@@ -116,7 +117,7 @@ function comparedBy(
   const logsBefore = before.rounds.map((round) => Math.log(of(round)));
   const logsAfter = after.rounds.map((round) => Math.log(of(round)));
   return compared(
-    logsAfter.map((log, round) => log - (logsBefore[round] as number)),
+    minus(logsAfter, logsBefore),
     // The sides are alone at different times, between which the machine changes as it does from round to round.
     Math.sqrt(variance(logsBefore) + variance(logsAfter)),
     Math.log(of(after.alone)) - Math.log(of(before.alone)),
@@ -186,7 +187,7 @@ function compared(
 interface Side {
   name: string;
   rounds: readonly Round[];
-  alone: Round;
+  alone: Round & { phases: [Phase] };
 }
 
 /** undefined for a side that was not loaded alone, or has too few rounds. */
@@ -212,7 +213,7 @@ function takenIn(round: Round): number {
 
 /** The longest pause of a side alone; its share of the load is 0 if the rounds have such pauses too, or others held it up. */
 function pauseOf(side: Side): Pause & { share: number } {
-  const [phase] = side.alone.phases as [Phase];
+  const [phase] = side.alone.phases;
   const { longestGapMs: ms, seconds, noise } = phase;
   const [, inRoundsMs] = extent(phasesIn(side.rounds).map(({ longestGapMs }) => longestGapMs));
   const isNew = ms > pauseMatters.times * inRoundsMs && (noise?.duringPause ?? 0) < heldUpShare;

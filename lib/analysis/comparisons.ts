@@ -3,7 +3,7 @@ import type { Comparison, Result, VariantResult } from '../result/result.ts';
 import { isHttp2 } from '../scenario/load.ts';
 
 export function variantOf(
-  { variants }: Pick<Result, 'variants'>,
+  { variants }: { variants: readonly VariantResult[] },
   name: string,
 ): VariantResult | undefined {
   return variants.find((variant) => variant.name === name);
@@ -39,9 +39,9 @@ export function judgedOf<Judged extends Pick<Comparison, 'verdict'>>(
 /** The variants of a comparison: the baseline first. */
 export function sidesOf(
   { variant, baseline }: Pick<Comparison, 'variant' | 'baseline'>,
-  result: Pick<Result, 'variants'>,
+  { variants }: { variants: readonly VariantResult[] },
 ): VariantResult[] {
-  return [baseline, variant].flatMap((name) => variantOf(result, name) ?? []);
+  return [baseline, variant].flatMap((name) => variantOf({ variants }, name) ?? []);
 }
 
 /** A ratio of 0 means that nothing could be compared. */

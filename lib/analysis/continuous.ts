@@ -1,4 +1,5 @@
 // Compares load in turns with continuous load: the end of each warm-up. The method: docs/verdicts.md.
+import { zip } from '../present.ts';
 import type { Phase, Round, VariantResult } from '../result/result.ts';
 import { isFailing, serverCpuSecondsPerResponse, successRatioOf } from './phases.ts';
 import {
@@ -8,6 +9,7 @@ import {
   meanInterval,
   ratioInterval,
   type RatioInterval,
+  minus,
 } from './statistics.ts';
 
 /**
@@ -79,13 +81,13 @@ function bothOf(rounds: Rounds): Both | undefined {
 
 /** CPU seconds of the server per second; undefined if those of a round are unknown. */
 function cpuSharesOf(rounds: Rounds, [continuousRps, rps]: Both): Both | undefined {
-  const inTurns = rounds.map(
-    ({ phases }, round) => (rps[round] as number) * serverCpuSecondsPerResponse(phases.slice(0, 1)),
+  const inTurns = zip(rounds, rps).map(
+    ([{ phases }, ofRound]) => ofRound * serverCpuSecondsPerResponse(phases.slice(0, 1)),
   );
-  const continuous = rounds.map(
-    ({ phases: [first] }, round) =>
-      ((continuousRps[round] as number) * (first?.continuous?.cpuMicros ?? 0)) / 1e6,
-  );
+  const continuous = zip(rounds, continuousRps).map(([{ phases }, ofRound]) => {
+    const { cpuMicros = 0 } = phases[0]?.continuous ?? {};
+    return (ofRound * cpuMicros) / 1e6;
+  });
   const isKnown = [...inTurns, ...continuous].every((share) => share > 0);
   return isKnown ? [continuous, inTurns] : undefined;
 }
@@ -150,8 +152,7 @@ function differing(
   }
   for (const { side, logs } of others) {
     if (first === undefined) break;
-    const differences = logs.map((log, round) => log - (first.logs[round] as number));
-    const { middle, half } = meanInterval(differences, alpha);
+    const { middle, half } = meanInterval(minus(logs, first.logs), alpha);
     const inTurns = meanInterval(logRatios(first.side.rps, side.rps), alphaOf());
     if (Math.abs(middle) > Math.max(half, inTurns.half, leastDifference))
       return isFarther(first.logs, logs) ? first.side : side;

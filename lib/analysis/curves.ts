@@ -1,5 +1,5 @@
 // Latency by rate: the points of curves.
-import { median } from './statistics.ts';
+import { median, extent } from './statistics.ts';
 
 /** In requests/s and milliseconds. `p90`: known of steps alone. `kept`: the step of a load in steps kept its limit. */
 export interface CurvePoint {
@@ -34,8 +34,8 @@ export function curveRows(curves: readonly Curve[]) {
       ? rates.indexOf(rate)
       : Math.min(mostRows - 1, Math.floor(Math.log(rate / lowest) / width));
   return [...new Set(rates.map(rangeOf))].map((range) => {
-    const inRange = rates.filter((rate) => rangeOf(rate) === range);
-    const middle = Math.sqrt((inRange[0] as number) * (inRange.at(-1) as number));
+    const [least, most] = extent(rates.filter((rate) => rangeOf(rate) === range));
+    const middle = Math.sqrt(least * most);
     const seen = new Map<string, CurvePoint>();
     for (const { name, points } of curves) {
       const together = points.filter(({ rate }) => rangeOf(rate) === range);

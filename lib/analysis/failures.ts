@@ -1,6 +1,7 @@
 // Why requests failed, were turned away or left late.
 import { present } from '../present.ts';
 import type { FailureCause, Failures, RateCause } from '../result/finding.ts';
+import { isOfApache, limitIn } from '../result/redirections.ts';
 import type { Phase, VariantResult } from '../result/result.ts';
 import { limitOf, rateOf } from './limit.ts';
 import { answersByStatus, phasesIn, succeeded, summed } from './phases.ts';
@@ -31,12 +32,6 @@ function wrongAnswers(phases: readonly Phase[]): Failures['answers'] {
 /** What servers answer with beyond a limit of requests or connections. */
 const limitStatuses = ['429', '503'];
 
-/** The line on a limit in nginx's config, as bakeoff prints it when it takes over the config. */
-const limitLine = /^(limit_(req|conn)\b.* at .*): may turn away/;
-
-/** The line on a change that lib/servers/own/other-servers.ts makes only to an Apache's command, whatever the program is called. */
-const apachesChange = /^PidFile → /;
-
 /** Why most of a variant's failed requests failed; undefined if unknown. */
 export function failureCauseOf({
   server,
@@ -48,35 +43,20 @@ export function failureCauseOf({
   const isMost = (count: number) => count > 0 && 2 * count > failed;
   const limited = answersByStatus(phases).filter(([status]) => limitStatuses.includes(status));
   if (isMost(total(limited, ([, count]) => count))) {
-    const limits = changes.flatMap((line) => {
-      const [, text, kind] = limitLine.exec(line) ?? [];
-      return text === undefined ? [] : [{ text, kind }];
-    });
+    const limits = changes.flatMap((line) => limitIn(line) ?? []);
     const isTold = limited.every(([status]) => status === '429');
     if (limits.length === 0 && !isTold) return undefined;
+    const allowed = Math.min(...limits.map(({ allowedRps }) => allowedRps));
     return {
       kind: 'limit',
       lines: limits.map(({ text }) => text),
-      isOfRequests: limits.every(({ kind }) => kind === 'req'),
-      ...present({
-        rps: rateWithin(allowedBy(limits.map(({ text }) => text)) ?? goodRate(phases)),
-      }),
+      isOfRequests: limits.every(({ isOfRequests }) => isOfRequests),
+      ...present({ rps: rateWithin(Number.isFinite(allowed) ? allowed : goodRate(phases)) }),
     };
   }
-  const isApache = changes.some((line) => apachesChange.test(line));
-  if (isApache && isMost(total(phases, ({ errorCauses }) => errorCauses.short)))
+  if (changes.some(isOfApache) && isMost(total(phases, ({ errorCauses }) => errorCauses.short)))
     return { kind: 'apacheThreads' };
   return undefined;
-}
-
-/** Requests/s that the lowest of the limits allows, if all say so. */
-function allowedBy(lines: readonly string[]): number | undefined {
-  const rates = lines.map((line) => {
-    const [, count, unit] = /\(rate=(\d+)r\/([sm])\)/.exec(line) ?? [];
-    return Number(count) / (unit === 'm' ? 60 : 1);
-  });
-  const lowest = Math.min(...rates);
-  return Number.isFinite(lowest) ? lowest : undefined;
 }
 
 function goodRate(phases: readonly Phase[]): number {

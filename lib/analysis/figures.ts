@@ -1,5 +1,5 @@
 // From the rounds of a run to the figures of its table.
-import { byName, present } from '../present.ts';
+import { byName, present, zip } from '../present.ts';
 import type { VariantResult } from '../result/result.ts';
 import type { Scenario } from '../scenario/model.ts';
 import { againstContinuous } from './continuous.ts';
@@ -37,9 +37,9 @@ export function figuresOfRun(
   asked: AskedComparisons = {},
 ) {
   const variants = measured.map((variant) => variantResult(facts, variant));
-  const contenders = measured.map((variant, index) => ({
+  const contenders = zip(measured, variants).map(([variant, result]) => ({
     ...variant,
-    ...(variants[index] as VariantResult),
+    ...result,
     figures: {
       ...byName(metricNames, (metric) => figuresPerRound(metric, variant.rounds)),
       rps: rpsPerRound(variant),

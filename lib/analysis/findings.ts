@@ -2,7 +2,7 @@
 import { allNames, present } from '../present.ts';
 import type { Finding, Overflows } from '../result/finding.ts';
 import type { Round, VariantResult } from '../result/result.ts';
-import { judgedOf } from './comparisons.ts';
+import { judgedOf, sidesOf } from './comparisons.ts';
 import { failureCauseOf, failuresOf, rateCauseOf } from './failures.ts';
 import type { Judgement } from './judgement.ts';
 import { lateReads, lateSends, limitOf, overflowsOf, pauseMs, shareStalled } from './limit.ts';
@@ -83,10 +83,10 @@ function oneSidedFindings(
   variants: readonly VariantResult[],
   comparisons: readonly Judgement[],
 ): Finding[] {
-  const named = (name: string) =>
-    variants.find((variant) => variant.name === name) as VariantResult;
-  return comparisons.flatMap(({ baseline, variant, verdict, metric }): Finding[] => {
-    const disturbed = oneSided(named(baseline), named(variant));
+  return comparisons.flatMap((comparison): Finding[] => {
+    const { baseline, variant, verdict, metric } = comparison;
+    const [base, other] = sidesOf(comparison, { variants });
+    const disturbed = base && other && oneSided(base, other);
     if (disturbed === undefined) return [];
     const { moves: _, ...disturbance } = disturbed;
     // A verdict on what it does not move says nothing of what it moves.

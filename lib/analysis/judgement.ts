@@ -1,4 +1,5 @@
 // A comparison whose reasons are facts; lib/report/reasons.ts has the words.
+import { zip } from '../present.ts';
 import type { Comparison, Metric, VariantResult } from '../result/result.ts';
 import type { OneSided } from './one-sided.ts';
 import { mean, meanInterval } from './statistics.ts';
@@ -64,13 +65,13 @@ export function disagreementOf(
   const isBeyond = Math.min(Math.abs(gain), Math.abs(saved)) > Math.log1p(sameWithin);
   if (isBeyond && gain > 0 === saved > 0) return null;
   const { middle, half } = meanInterval(
-    cpu.map((log, round) => log + (rps[round] as number)),
+    zip(cpu, rps).map(([cost, gain]) => cost + gain),
     alpha,
   );
   if (Math.abs(middle) <= Math.max(half, leastDisagreement)) return null;
   const [less, more] = middle < 0 ? [variant, baseline] : [baseline, variant];
   // A server's share is of the time that others left it. If the shares differ less than the CPU use does, others took the rest.
-  const idle = Math.log((more.serverShare as number) / (less.serverShare as number));
+  const idle = Math.log((more.serverShare ?? 0) / (less.serverShare ?? 0));
   return {
     less: less.name,
     more: more.name,

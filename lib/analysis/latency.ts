@@ -6,7 +6,7 @@ import type {
   LatencyFigures,
 } from '../result/load-result.ts';
 import type { BucketShare, Phase } from '../result/result.ts';
-import { byName } from '../present.ts';
+import { byName, keysOf } from '../present.ts';
 import { latencyMetrics } from '../scenario/latency-metrics.ts';
 import type { Published } from '../scenario/published.ts';
 import { extent, mean, total } from './statistics.ts';
@@ -20,7 +20,7 @@ export const percentiles = {
   p99: 0.99,
   p999: 0.999,
 } as const;
-export const percentileNames = Object.keys(percentiles) as (keyof typeof percentiles)[];
+export const percentileNames = keysOf(percentiles);
 
 /** All parts together. Percentiles are within 0.1 %, `withinSd` comes from the histogram, the rest is exact. */
 export function mergedLatency(parts: readonly LatencyDistribution[]): LatencyFigures {

@@ -49,9 +49,9 @@ export function onlyLook(rounds: number): readonly Look[] {
  * errors of looks coincide: the shares of several are so much smaller that all looks of all comparisons have 5 % in sum.
  */
 export function alphaAt(looks: readonly Look[], rounds: number, comparisons: number): number {
-  const nextLook = looks.find((look) => look.rounds >= rounds) ?? (looks.at(-1) as Look);
-  if (comparisons <= 1) return nextLook.alpha;
-  return nextLook.alpha * (alphaOf(comparisons) / total(looks, ({ alpha }) => alpha));
+  const { alpha = NaN } = looks.find((look) => look.rounds >= rounds) ?? looks.at(-1) ?? {};
+  if (comparisons <= 1) return alpha;
+  return alpha * (alphaOf(comparisons) / total(looks, (look) => look.alpha));
 }
 
 /** The share of a run's chance of error that the look after so many rounds has, 0 to 1. */

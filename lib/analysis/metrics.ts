@@ -1,7 +1,7 @@
 // The figures of the metrics of comparisons. A new one of servers is an object in lib/result/server-metrics.ts, a percentile of the latency
 // a name in lib/scenario/latency-metrics.ts. Another one is an object here, its words (lib/report/metric-words.ts), and its name in the
 // format of results (lib/result/result.ts).
-import { byName, present } from '../present.ts';
+import { byName, present, keysOf } from '../present.ts';
 import type { BesideRatio, Comparison, Metric, Result, Round } from '../result/result.ts';
 import { factsOf, serverMetricNames, type ServerMetric } from '../result/server-metrics.ts';
 import { mergedLatency, responsesNeeded, valuesIn } from './latency.ts';
@@ -78,7 +78,7 @@ export const metrics: Readonly<Record<Metric, MetricFacts>> = {
   ...byName(serverMetricNames, ofServer),
 };
 
-export const metricNames = Object.keys(metrics) as Metric[];
+export const metricNames = keysOf(metrics);
 
 export function isLatency(metric: string): metric is LatencyMetric {
   return latencyMetrics.some((name) => name === metric);

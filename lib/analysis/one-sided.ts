@@ -3,7 +3,7 @@ import type { OneSidedDisturbance } from '../result/finding.ts';
 import type { Metric, Phase, VariantResult } from '../result/result.ts';
 import { isLatency, metrics } from './metrics.ts';
 import { phasesIn, serverCpuSecondsPerResponse } from './phases.ts';
-import { mean, meanInterval, minimumRounds, total } from './statistics.ts';
+import { mean, meanInterval, minimumRounds, total, minus } from './statistics.ts';
 
 type Measured = Pick<VariantResult, 'name' | 'rounds' | 'load'>;
 
@@ -102,10 +102,10 @@ function oneStarved(more: Measured, less: Measured): OneSided | undefined {
   const uses = differencesOf(used, byRound(less, ofOthers));
   const ofServer = differencesOf(held, otherHeld);
   const differences = uses.map((use, round) => {
-    const byItself = (waited[round] as number) > (used[round] as number);
+    const byItself = (waited[round] ?? NaN) > (used[round] ?? NaN);
     // Tasks wait for each other too, and others may have used spare time: the use must differ as well.
-    const tooMuch = byItself ? Math.max(0, (ofServer[round] as number) - use) : 0;
-    return leftOf(otherWaits[round] as number) - leftOf((waits[round] as number) - tooMuch);
+    const tooMuch = byItself ? Math.max(0, (ofServer[round] ?? NaN) - use) : 0;
+    return leftOf(otherWaits[round] ?? NaN) - leftOf((waits[round] ?? NaN) - tooMuch);
   });
   if (differences.length < minimumRounds) return undefined;
   const [depth, otherDepth] = [depthOf(more), depthOf(less)];
@@ -180,6 +180,5 @@ function byRound({ rounds }: Measured, shareOf: ShareOf): number[] {
 
 /** Empty if one side is unknown. */
 function differencesOf(more: readonly number[], less: readonly number[]): number[] {
-  if (more.length !== less.length) return [];
-  return more.map((share, round) => share - (less[round] as number));
+  return more.length === less.length ? minus(more, less) : [];
 }

@@ -1,9 +1,9 @@
 // Figures over the rounds of a variant: of its load phases and its emulated network.
 import { meanDistribution, measuredBuckets, mergedLatency } from './latency.ts';
 import { mean, median, total } from './statistics.ts';
-import { byName, present } from '../present.ts';
+import { byName, present, keysOf } from '../present.ts';
 import type { LoadResult } from '../result/load-result.ts';
-import type { LinkTraffic, NetworkResult, NetworkUse, PacketKind } from '../result/network-use.ts';
+import type { LinkTraffic, NetworkResult, NetworkUse } from '../result/network-use.ts';
 import type { Phase, PhaseResult, Round, Traffic, VariantResult } from '../result/result.ts';
 import type { NetworkSpec } from '../scenario/model.ts';
 import type { Published } from '../scenario/published.ts';
@@ -205,8 +205,7 @@ export function packetsByKind({ rounds }: VariantResult): Published['packets'] {
   return byName(directions, (way) => {
     const counts = summed(seen.flatMap(({ network }) => network?.[way].kinds ?? []));
     const kinds: NonNullable<Published['packets']>[Direction] = {};
-    for (const [kind, packets] of Object.entries(counts))
-      if (packets > 0) kinds[kind as PacketKind] = packets / responses;
+    for (const kind of keysOf(counts)) if (counts[kind] > 0) kinds[kind] = counts[kind] / responses;
     return kinds;
   });
 }
@@ -255,7 +254,7 @@ export function headerSavingsPercent({
 /** A result per load phase. All rounds have the same phases. */
 export function phaseResults(rounds: readonly Round[]): PhaseResult[] {
   return (rounds[0]?.phases ?? []).map(({ expected }, index): PhaseResult => {
-    const phases = rounds.map((round) => round.phases[index] as Phase);
+    const phases = rounds.flatMap((round) => round.phases[index] ?? []);
     return {
       phase: index + 1,
       ...trafficOf(phases.map((phase) => [phase])),
@@ -301,7 +300,7 @@ export function summed<Name extends string>(
 ): Record<Name, number> {
   const sum: Partial<Record<Name, number>> = {};
   for (const more of counts)
-    for (const name of Object.keys(more) as Name[]) sum[name] = (sum[name] ?? 0) + more[name];
+    for (const name of keysOf(more)) sum[name] = (sum[name] ?? 0) + more[name];
   return sum as Record<Name, number>;
 }
 

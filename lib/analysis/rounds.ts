@@ -1,6 +1,6 @@
 // Tests on a comparison's rounds: dependence, outliers, how many are needed. The methods: docs/verdicts.md.
 import type { NoiseFloor, Verdict } from '../result/result.ts';
-import { confidence, mean, median, studentQuantile, total, variance } from './statistics.ts';
+import { confidence, mean, median, studentQuantile, total, variance, minus } from './statistics.ts';
 
 /** Chance that a run with independent rounds gets a note. */
 export const falseNotes = 0.02;
@@ -27,9 +27,7 @@ export function dependenceOf(logs: readonly number[], alpha: number) {
     logs.reduce((sum, log, round) => sum + (log - middle) * (round - (n - 1) / 2), 0) / timeSquares;
   if (isBeyond(Math.abs(slope) * Math.sqrt(timeSquares / squares), n - 2, alpha / 4))
     return { code: 'drift' as const, ratio: Math.exp(slope * (n - 1)) };
-  const steps = logs
-    .slice(1)
-    .reduce((sum, log, before) => sum + (log - (logs[before] as number)) ** 2, 0);
+  const steps = total(minus(logs.slice(1), logs), (step) => step ** 2);
   const correlation = 1 - steps / (2 * squares);
   if (isBeyond(correlation, Math.floor((n ** 2 - n + 1) / (n - 2)), alpha / 2))
     return { code: 'echo' as const, correlation };
@@ -63,7 +61,9 @@ export function outliersOf(logs: readonly number[]): number[] {
   const mad =
     median(logs.map((d) => Math.abs(d - middle))) * (fewValues[n - fewestRounds] ?? n / (n - 0.8));
   const far = Math.max(farMads * mad, worthAWord);
-  return [...logs.keys()].filter((round) => Math.abs((logs[round] as number) - middle) > far);
+  return [...logs.entries()].flatMap(([round, log]) =>
+    Math.abs(log - middle) > far ? [round] : [],
+  );
 }
 
 /** The only outlier, if it alone decides or prevents a verdict, and the verdict without it; else null. */
@@ -94,10 +94,8 @@ export function roundsToDecide(
   const middle = Math.abs(mean(logs));
   const toMargin = Math.log1p(sameWithin) - middle;
   const enough = (n: number) => {
-    const [same, differs] = [1 - alpha, 1 - alpha / 2].map((p) => studentQuantile(p, n - 1)) as [
-      number,
-      number,
-    ];
+    const same = studentQuantile(1 - alpha, n - 1);
+    const differs = studentQuantile(1 - alpha / 2, n - 1);
     const error = Math.sqrt(variance(logs) / n);
     return 2 * differs * error <= middle || (same + differs) * error <= toMargin;
   };

@@ -8,8 +8,8 @@ export function median(values: readonly number[]): number {
   if (values.length === 0) throw new RangeError('the median of nothing');
   const sorted = values.toSorted((a, b) => a - b);
   const half = sorted.length >> 1;
-  const upper = sorted[half] as number;
-  return sorted.length % 2 === 1 ? upper : ((sorted[half - 1] as number) + upper) / 2;
+  const isOdd = sorted.length % 2 === 1;
+  return mean(sorted.slice(isOdd ? half : half - 1, half + 1));
 }
 
 /** NaN without values. */
@@ -52,10 +52,22 @@ export function total<T>(items: readonly T[], of: (item: T) => number): number {
   return items.reduce((sum, item) => sum + of(item), 0);
 }
 
+/** The values less those at the same places of a list of the same length. */
+export function minus(values: readonly number[], others: readonly number[]): number[] {
+  return values.map((value, place) => value - (others[place] ?? NaN));
+}
+
 /** Items by key, in the order of the first item of each key. */
-export function groupedBy<T>(items: readonly T[], keyOf: (item: T) => string): Map<string, T[]> {
-  const groups = new Map<string, T[]>();
-  for (const item of items) groups.set(keyOf(item), [...(groups.get(keyOf(item)) ?? []), item]);
+export function groupedBy<T>(
+  items: readonly T[],
+  keyOf: (item: T) => string,
+): Map<string, [T, ...T[]]> {
+  const groups = new Map<string, [T, ...T[]]>();
+  for (const item of items) {
+    const group = groups.get(keyOf(item));
+    if (group === undefined) groups.set(keyOf(item), [item]);
+    else group.push(item);
+  }
   return groups;
 }
 
@@ -69,9 +81,7 @@ export function alphaOf(comparisons = 1): number {
 
 /** ln(variant / baseline) of each round. @throws RangeError for figures that are not above 0 */
 export function logRatios(baseline: readonly number[], variant: readonly number[]): number[] {
-  const logs = baseline.map(
-    (figure, round) => Math.log(variant[round] as number) - Math.log(figure),
-  );
+  const logs = minus(variant.map(Math.log), baseline.map(Math.log));
   if (!logs.every(Number.isFinite)) throw new RangeError('a ratio needs figures above 0');
   return logs;
 }

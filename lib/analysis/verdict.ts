@@ -1,12 +1,11 @@
 // From the rounds' figures to verdicts. The method: docs/verdicts.md.
-import { byName, present, allNames } from '../present.ts';
+import { byName, present, allNames, zip } from '../present.ts';
 import type {
   BesideRatio,
   Comparison,
   FoundRate,
   Metric,
   Result,
-  Round,
   VariantResult,
   Verdict,
 } from '../result/result.ts';
@@ -112,6 +111,9 @@ interface Question {
   why: Obstacle | null;
 }
 
+/** Of a pair: that of the metric that decides comes first. */
+type Questions = readonly [Question, ...Question[]];
+
 /** Half-width of an interval, as a share, at which a run may end early. */
 const usualPrecision = 0.01;
 /** An interval this narrow relative to the effect (in logarithms) is also precise enough. */
@@ -157,11 +159,11 @@ export function verdictOf(gains: readonly number[], alpha: number, sameWithin: n
  * interval [0, 0], and there is no verdict.
  */
 export function compareAll(pairs: readonly Pair[], rules: Rules): Judgement[] {
-  const questions = pairs.map((pair) =>
-    metricsOf(pair, rules).map((metric): Question => {
-      return { pair, metric, why: obstacle(pair, metric, rules) };
-    }),
-  );
+  const questions = pairs.map((pair): Questions => {
+    const ask = (metric: Metric) => ({ pair, metric, why: obstacle(pair, metric, rules) });
+    const [first, ...beside] = metricsOf(pair, rules);
+    return [ask(first), ...beside.map(ask)];
+  });
   const judged = questions.flat().filter(({ why }) => why === null);
   const rounds = Math.max(0, ...pairs.map(({ variant }) => variant.rounds.length));
   const alpha = alphaAt(rules.looks, rounds, judged.length * (rules.together ?? 1));
@@ -188,25 +190,25 @@ function metricsOf(
   return [...usual, ...beside];
 }
 
-function compare(questions: readonly Question[], alpha: number, rules: Rules): Judgement {
-  const [question] = questions as [Question];
+function compare(questions: Questions, alpha: number, rules: Rules): Judgement {
+  const [question] = questions;
   const { pair, metric, why } = question;
   const { baseline, variant } = pair;
-  const ratioBy = (name: Metric) => {
-    const figures = figuresOf(pair, name);
-    if (figures === null) return null;
+  const ratioBy = (figures: Figures) => {
     const { ratio, interval } = ratioInterval(...figures, alpha);
     return { ratio, ci95: interval };
   };
   const beside = (name: Metric): BesideRatio | null => {
-    const ratio = ratioBy(name);
+    const figures = figuresOf(pair, name);
     const asked = questions.find((other) => other.metric === name);
-    if (ratio === null) return null;
-    if (asked === undefined) return { ...ratio, verdict: 'none' };
-    return { ...ratio, verdict: answerTo(asked, alpha, rules).verdict };
+    if (figures === null) return null;
+    if (asked === undefined) return { ...ratioBy(figures), verdict: 'none' };
+    const { verdict } = answerTo(asked, logRatios(...figures), alpha, rules);
+    return { ...ratioBy(figures), verdict };
   };
   const obstacles = metricNames.flatMap((name) => {
-    const ofMetric = why !== null || ratioBy(name) === null ? null : obstacle(pair, name, rules);
+    const ofMetric =
+      why !== null || figuresOf(pair, name) === null ? null : obstacle(pair, name, rules);
     return ofMetric === null ? [] : [{ metric: name, why: ofMetric }];
   });
   const late = [baseline, variant].filter(({ network }) => network?.delayHeld === false);
@@ -221,18 +223,18 @@ function compare(questions: readonly Question[], alpha: number, rules: Rules): J
   const figures = figuresOf(pair, metric);
   if (figures === null) return about;
   const logs = logRatios(...figures);
-  const answer = answerTo(question, alpha, rules);
+  const answer = answerTo(question, logs, alpha, rules);
   const cpu = metric === 'rps' && why === null ? figuresOf(pair, 'cpu') : null;
   let disagreement: Disagreement | null = null;
   if (cpu !== null)
     disagreement = disagreementOf(pair, logs, logRatios(...cpu), alpha, rules.sameWithin);
   const judged = (some: readonly number[]) => judge(metric, some, alpha, rules.sameWithin);
   const swaying = answer.verdict === 'none' ? null : swayingRound(logs, judged);
-  const roundAt = (index: number) => (variant.rounds[index] as Round).round;
+  const roundAt = (index: number) => variant.rounds[index]?.round ?? NaN;
   return {
     ...about,
-    ...ratioBy(metric),
-    roundRatios: figures[0].map((figure, round) => (figures[1][round] as number) / figure),
+    ...ratioBy(figures),
+    roundRatios: zip(...figures).map(([figure, other]) => other / figure),
     outliers: outliersOf(logs).map(roundAt),
     swayedBy: swaying && { round: roundAt(swaying.index), without: swaying.without },
     disagreement,
@@ -367,13 +369,14 @@ function heldBack(verdict: Judged, { baseline, variant }: Pair): Contender | und
   );
 }
 
+/** @param logs ln(variant / baseline) of the metric, per round */
 function answerTo(
   { pair, metric, why }: Question,
+  logs: readonly number[],
   alpha: number,
   { sameWithin, control }: Rules,
 ): Pick<Judgement, 'verdict' | 'why' | 'roundsNeeded'> {
   if (why !== null) return { verdict: 'none', why, roundsNeeded: null };
-  const logs = logRatios(...(figuresOf(pair, metric) as Figures));
   const verdict = judge(metric, logs, alpha, sameWithin);
   const held = control || !metrics[metric].isOfSpeed ? undefined : heldBack(verdict, pair);
   if (held !== undefined) {

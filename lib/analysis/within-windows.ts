@@ -2,7 +2,13 @@
 import type { Phase, Round, VariantResult } from '../result/result.ts';
 import { isServerAtLimit } from './limit.ts';
 import { falseNotes } from './rounds.ts';
-import { exponential, meanInterval, minimumRounds, type RatioInterval } from './statistics.ts';
+import {
+  exponential,
+  meanInterval,
+  minimumRounds,
+  type RatioInterval,
+  minus,
+} from './statistics.ts';
 
 /** A smaller gain, as a logarithm, from one half of a window to the other is not reported: 10 % over the whole window make 5 %. */
 const gainMatters = Math.log(1.03);
@@ -48,8 +54,7 @@ function gainsIn(metric: Gaining, sides: readonly Side[]): Gain[] {
     const gain = sureGain(logs, tests);
     if (gain !== undefined) return [{ name, metric, gain }];
     for (const other of side === first ? known.slice(1) : known.slice(0, 1)) {
-      const differences = logs.map((log, round) => log - (other.logs[round] as number));
-      const more = sureGain(differences, tests);
+      const more = sureGain(minus(logs, other.logs), tests);
       if (more !== undefined) return [{ name, metric, gain: more, against: other.name }];
     }
     return [];

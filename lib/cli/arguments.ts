@@ -1,6 +1,7 @@
 // Reads a command's arguments strictly. A wrong one is refused with the nearest right one.
 import { parseArgs } from 'node:util';
 import { nearest, usageError, unknownWord } from '../errors.ts';
+import { keysOf } from '../present.ts';
 import { wrapLines } from '../report/table.ts';
 import { secondsOf, type Reader } from '../scenario/load/flags.ts';
 
@@ -127,10 +128,10 @@ export function readArguments(
     if (flag.value !== undefined && (!value || (!token.inlineValue && value.startsWith('--'))))
       throw usageError(`${rawName} needs a value: ${rawName} ${flag.value}`);
     flags.set(name, value ?? '');
-    if (flag.repeated) lists.set(name, [...(lists.get(name) ?? []), value as string]);
+    if (flag.repeated) lists.set(name, [...(lists.get(name) ?? []), value ?? '']);
   }
   for (const name of flags.keys()) {
-    const { needs = [] } = known[name] as Flag;
+    const { needs = [] } = known[name] ?? {};
     if (needs.length > 0 && !needs.some((flag) => flags.has(flag)))
       throw usageError(`--${name} is for --${needs.join(' or --')}: give one, or leave it out`);
     const other = refusedWith(name, known).find((flag) => flag !== name && flags.has(flag));
@@ -144,8 +145,10 @@ export function readArguments(
     /** All values of repeated flags, in their order. */
     lists,
     /** Reads a flag's value; undefined if the flag is not given. */
-    read: <T>(flag: string, reader: Reader<T>): T | undefined =>
-      flags.has(flag) ? reader(`--${flag}`, flags.get(flag) as string) : undefined,
+    read<T>(flag: string, reader: Reader<T>): T | undefined {
+      const value = flags.get(flag);
+      return value === undefined ? undefined : reader(`--${flag}`, value);
+    },
   };
 }
 
@@ -168,7 +171,7 @@ function unquotedCommand(
 
 /** Returns the flags with which a flag is refused. It may be one of them itself. */
 function refusedWith(name: string, known: Readonly<Record<string, Flag>>): string[] {
-  const { without = [], namesRequests, setsRate, notInSteps } = known[name] as Flag;
+  const { without = [], namesRequests, setsRate, notInSteps } = known[name] ?? {};
   const refused = [...without];
   if (namesRequests) refused.push(...flagsWith('namesRequests', known));
   if (setsRate) refused.push(...flagsWith('setsRate', known));
@@ -219,10 +222,8 @@ export function printGroupedHelp(
   const linesOf = (group: Flag['group']) =>
     texts.filter((_, index) => Object.values(shown)[index]?.group === group);
   const grouped = linesOf(undefined);
-  for (const [group, title] of Object.entries(groupTitles) as [
-    keyof typeof groupTitles,
-    string,
-  ][]) {
+  for (const group of keysOf(groupTitles)) {
+    const title = groupTitles[group];
     if (title !== '') grouped.push(title);
     grouped.push(...linesOf(group));
   }
@@ -230,13 +231,12 @@ export function printGroupedHelp(
 }
 
 function flagLines(known: Readonly<Record<string, Flag>>): string[] {
-  const heads = Object.entries(known).map(
-    ([name, { value }]) => `  --${name}${value === undefined ? '' : ` ${value}`}`,
-  );
-  const width = Math.max(...heads.map((head) => head.length));
-  return Object.values(known).map(
-    ({ help }, index) => `${(heads[index] as string).padEnd(width)}  ${help}`,
-  );
+  const all = Object.entries(known).map(([name, { value, help }]) => ({
+    head: `  --${name}${value === undefined ? '' : ` ${value}`}`,
+    help,
+  }));
+  const width = Math.max(...all.map(({ head }) => head.length));
+  return all.map(({ head, help }) => `${head.padEnd(width)}  ${help}`);
 }
 
 /** Takes text of a form; `wanted` describes it. */

@@ -21,13 +21,15 @@ const ownFolders: readonly Kept[] = [
 ];
 
 function foldersWith(keeps: readonly Keeps[]): Kept[] {
-  const added = keeps.flatMap(({ folders }) => folders);
-  return [...ownFolders, ...added.map((folder) => ({ ...folder, lasts: true }))];
+  const added = keeps.flatMap(({ folders, help }) =>
+    folders.map((folder) => ({ ...folder, lasts: help !== undefined })),
+  );
+  return [...ownFolders, ...added];
 }
 
 function cleanFlags(keeps: readonly Keeps[]): Record<string, Flag> {
   const flags: Record<string, Flag> = {};
-  const history = keeps.map(({ help }) => help).join('; ');
+  const history = keeps.flatMap(({ help }) => help ?? []).join('; ');
   if (history !== '') flags['history'] = { help: history };
   flags['help'] = { help: 'this text' };
   return flags;

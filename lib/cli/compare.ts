@@ -8,14 +8,14 @@ import { pathOfPage, withRequests } from '../scenario/pages.ts';
 import type { Page, Scenario, Variant } from '../scenario/model.ts';
 import { typed } from '../setup/paths.ts';
 import { askedFlags, readAsked, sideFlags } from './asked.ts';
-import type { Additions } from './feature.ts';
+import type { AddedSides, Additions, RunPart } from './feature.ts';
 import { sidesWithLoads, type Side } from './side-loads.ts';
 import { readSides } from './sides.ts';
 import { readRunOptions, runFlags, type RunOptions } from './run-options.ts';
 import { getTools, preparing, runPlan, takeMachine, withRun, type ReadyRun } from './run.ts';
 import { print, reportRun, say, terminalOf } from './run-output.ts';
 import { canBeApart, tryOnce, type Tried } from './start-sides.ts';
-import { printGroupedHelp, readArguments, type Flag } from './arguments.ts';
+import { printGroupedHelp, readArguments, type Arguments, type Flag } from './arguments.ts';
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
@@ -64,9 +64,14 @@ export async function compareCommand(
   additions: Additions,
 ): Promise<number> {
   const { runParts } = additions;
-  const compareFlags = { ...askedFlags(runParts), ...ownFlags, ...runFlags(runParts) };
+  const compareFlags = {
+    ...sideFlagsOf(runParts),
+    ...askedFlags(runParts),
+    ...ownFlags,
+    ...runFlags(runParts),
+  };
   const parsed = readArguments(args, compareFlags, true);
-  const { positionals, flags } = parsed;
+  const { flags } = parsed;
   const options = readRunOptions(parsed, additions);
   if (options.help || args.length === 0) {
     printGroupedHelp(help, compareFlags, parsed.positionals.includes('all'));
@@ -75,7 +80,7 @@ export async function compareCommand(
   const called = flags.get('name') ?? usualName;
   const outcome = check(givenName, called);
   if ('problem' in outcome) throw usageError(`--name ${outcome.problem}`);
-  const given = await readSides(positionals, flags.get('in'));
+  const { given, make } = await sidesOf(parsed, runParts);
   const asked = await readAsked(parsed, given, runParts);
   const kinds = given.map(({ source }) => source.kind);
   return withRun(options, kinds, {}, async (run) => {
@@ -87,6 +92,7 @@ export async function compareCommand(
     planOf(scenarioOf(sides, same, called));
     const servers = sides.map(({ server }) => server);
     const ready = await getTools(run, servers, options);
+    await make?.(ready.signal, (lines) => say(options, lines));
     const tried = await tryAll(sides, ready, options);
     const comparable = flags.has('allow-different-bodies') ? tried.map(withoutHash) : tried;
     const comparison = scenarioOfSides(comparable, same, called);
@@ -99,6 +105,22 @@ export async function compareCommand(
     const outcome = await runPlan(storing, draft, options, [], answers);
     return reportRun(outcome, options);
   });
+}
+
+function sideFlagsOf(parts: readonly RunPart[]): Record<string, Flag> {
+  return Object.assign({}, ...parts.map(({ sideFlags }) => sideFlags)) as Record<string, Flag>;
+}
+
+/** The sides that a feature's flags ask for, or those that stand as words. Throws UserError (exit code 2). */
+async function sidesOf(
+  parsed: Arguments,
+  parts: readonly RunPart[],
+): Promise<Partial<AddedSides> & Pick<AddedSides, 'given'>> {
+  for (const part of parts) {
+    const added = await part.sides?.(parsed);
+    if (added !== undefined) return added;
+  }
+  return { given: await readSides(parsed.positionals, parsed.flags.get('in')) };
 }
 
 /** Starts each side once, after the command that builds them. Throws UserError with the side's name. */
@@ -134,10 +156,11 @@ function ofVariants<T>(
   tried: readonly Tried[],
   of: (side: Tried) => T,
 ): Map<string, T> {
-  const bySide = new Map(tried.map((side) => [side.name, of(side)]));
-  return new Map(
-    variants.map(({ variant: { name, series = name } }) => [name, bySide.get(series) as T]),
-  );
+  const all = new Map<string, T>();
+  for (const side of tried)
+    for (const { variant } of variants)
+      if (side.name === (variant.series ?? variant.name)) all.set(variant.name, of(side));
+  return all;
 }
 
 function withoutHash(side: Tried): Tried {
@@ -162,8 +185,7 @@ const help = [
   `${typed('compare')} SIDE SIDE … [flags]`,
   '',
   'Compares two to sixteen servers. The first is the baseline. A side is one of:',
-  '  a.conf                  a config of nginx, h2o or nghttpd. The file is not changed; bakeoff says',
-  '                          which addresses, logs and the like it redirects.',
+  '  a.conf                  a config of nginx, h2o or nghttpd. The file is not changed.',
   "  'node server.js'        a command. It listens on 127.0.0.1 at the port in PORT or {port}.",
   '  http://127.0.0.1:8080/  a running server. One on another machine needs --host.',
   'NAME=SIDE names a side: old=a.conf new=b.conf',
@@ -173,9 +195,9 @@ const usualName = 'compare';
 
 /** Groups equal sides: a difference within a group is noise. Sides without an equal are left out. */
 export async function sameSides(sides: readonly Side[]): Promise<Side[][]> {
-  const groups: Side[][] = [];
+  const groups: [Side, ...Side[]][] = [];
   for (const side of sides) {
-    const alike = await Promise.all(groups.map(([first]) => isSame(first as Side, side)));
+    const alike = await Promise.all(groups.map(([first]) => isSame(first, side)));
     const group = groups[alike.indexOf(true)];
     if (group === undefined) groups.push([side]);
     else group.push(side);

@@ -7,6 +7,7 @@ import { enumeration, success, effect } from '../format.ts';
 import { metricWords, verdictWord } from '../report/metric-words.ts';
 import type { BesideRatio, Comparison, Metric, Result, Verdict } from '../result/result.ts';
 import { withRounds } from '../analysis/phases.ts';
+import { keysOf } from '../present.ts';
 
 /** Holds for a verdict, or if the whole interval of a metric lies beyond a limit in the verdict's direction. */
 interface Gate {
@@ -30,7 +31,7 @@ const verdicts: Record<Gate['verdict'], readonly Verdict[]> = {
   different: ['faster', 'slower'],
   inconclusive: ['inconclusive'],
 };
-const verdictNames = Object.keys(verdicts) as Gate['verdict'][];
+const verdictNames = keysOf(verdicts);
 /** Requests/s have the verdict's own words. */
 const limited = metricNames.filter((metric) => metric !== 'rps');
 const form = new RegExp(`^(slower|faster|${limited.join('|')}|success)([<>])(\\d+(?:\\.\\d+)?)%$`);
@@ -55,7 +56,8 @@ export function readFailIf(flag: string, text: string, output = linkOf('/proc/se
     else if (subject !== 'success' && sign === '>' && share < (subject === 'slower' ? 1 : 100)) {
       const gate = { text: condition, beyond: share };
       if (subject === 'slower' || subject === 'faster') gates.push({ ...gate, verdict: subject });
-      else gates.push({ ...gate, verdict: 'slower', metric: subject as Metric });
+      const metric = limited.find((name) => name === subject);
+      if (metric !== undefined) gates.push({ ...gate, verdict: 'slower', metric });
     } else if (/[<>:=%]/.test(condition))
       throw usageError(
         `${flag} ${condition}: write (in quotes) slower>3%, faster>3%, ${limited.map((metric) => `${metric}>${isLatency(metric) ? 5 : 3}%`).join(', ')} or success<99%`,

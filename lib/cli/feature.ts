@@ -46,6 +46,10 @@ export interface RunPart {
   requestFlags?: Readonly<Record<string, Flag>>;
   /** Returns the requests that requestFlags ask for; undefined if none of the flags is given. Throws UserError (exit code 2). */
   requests?(parsed: Arguments, sides: readonly Given[]): Promise<AskedRequests | undefined>;
+  /** Flags of compare that say what its sides are. */
+  sideFlags?: Readonly<Record<string, Flag>>;
+  /** Returns the sides that sideFlags ask for; undefined if none of the flags is given. Throws UserError (exit code 2). */
+  sides?(parsed: Arguments): Promise<AddedSides | undefined>;
   planner?: Planner;
   /** Observe each load, after the use of CPU time. */
   observers?: readonly Observer[];
@@ -64,9 +68,16 @@ export interface RunPart {
   examiner?: Examiner;
 }
 
-/** Data that no run can make again. `clean` deletes it only with --history, for which this is the help. */
+export interface AddedSides {
+  given: Given[];
+  /** Makes them ready to start. Throws UserError, or the signal's reason. @param say gets lines on what was made */
+  make(signal: AbortSignal, say: (lines: readonly string[]) => void): Promise<void>;
+}
+
+/** What a feature keeps between runs. */
 export interface Keeps {
-  help: string;
+  /** No run can make it again: `clean` deletes it only with --history, for which this is the help. Absent: it can. */
+  help?: string;
   folders: readonly KeptFolder[];
 }
 

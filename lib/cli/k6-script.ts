@@ -1,11 +1,11 @@
 // npm run scenario -- NAME --k6-script FILE: writes a scenario as a k6 script for servers that already run.
 import { fileURLToPath } from 'node:url';
-import { inOneLine, messageOf, usageError } from '../errors.ts';
+import { inOneLine, messageOf, usageError, systemError } from '../errors.ts';
 import { enumeration } from '../format.ts';
 import type { ScenarioScript, ScriptSide } from '../k6/scenario-script.ts';
 import { divideCores, generatorCores } from '../machine/cores.ts';
 import { readProcessors } from '../machine/processors.ts';
-import { firstOf, present } from '../present.ts';
+import { firstOf, present, zip } from '../present.ts';
 import { metricWords } from '../report/metric-words.ts';
 import { bundledForK6 } from '../runner/k6.ts';
 import { expectedOf, loadPlanFor } from '../runner/k6-plan.ts';
@@ -76,7 +76,7 @@ export async function writeK6Script(
   try {
     await writeForUser(fromCallersFolder(file), text, isK6Script);
   } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
+    const { code } = systemError(error);
     const why = code === 'ENOENT' ? 'its folder is not there' : messageOf(error);
     throw usageError(`--k6-script ${file} cannot be written: ${why}`);
   }
@@ -176,10 +176,10 @@ function banner({ scenario, variants }: PlanDraft, { sides }: ScenarioScript, ru
   const lines = [
     `${scenario.name}: ${scenario.title}. Written by bakeoff; needs a k6 with the module k6/x/loadgen, and servers that run:`,
     `k6 ${run}`,
-    ...sides.map(({ target, measured, path }, index) => {
-      const { server } = (variants[index] as PlannedVariant).variant;
-      return `${target}: ${measured.name} (${programOf(server)}), ${path} unless the address has a path`;
-    }),
+    ...zip(sides, variants).map(
+      ([{ target, measured, path }, { variant }]) =>
+        `${target}: ${measured.name} (${programOf(variant.server)}), ${path} unless the address has a path`,
+    ),
   ];
   return lines.map((line) => `// ${inOneLine(line)}`).join('\n');
 }

@@ -1,6 +1,7 @@
 // The commands. bin/bakeoff.mjs calls main once the packages are there. The core names the features here alone.
 import { inOneLine, messageOf, remedyFor, UserError, unknownWord } from '../errors.ts';
 import { calibrate } from '../features/calibrate/feature.ts';
+import { commits } from '../features/commits/feature.ts';
 import { hosts } from '../features/hosts/feature.ts';
 import { influxdb } from '../features/influxdb/feature.ts';
 import { k6Scripts } from '../features/k6-scripts/feature.ts';
@@ -28,6 +29,7 @@ const features: readonly Feature[] = [
   kubernetes,
   calibrate,
   report,
+  commits,
   hosts,
   network,
   influxdb,

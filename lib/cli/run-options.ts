@@ -3,7 +3,7 @@ import { existsSync, realpathSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { metricNames } from '../analysis/metrics.ts';
 import { usageError } from '../errors.ts';
-import { firstOf, present } from '../present.ts';
+import { firstOf, present, keysOf } from '../present.ts';
 import { enumeration } from '../format.ts';
 import { parseCpuList } from '../machine/processors.ts';
 import { mostRounds } from '../scenario/model.ts';
@@ -229,15 +229,15 @@ export function sinkOf(
 export type Exports = readonly { flag: ExportFlag; file: string }[];
 
 function readExports(flags: ReadonlyMap<string, string>): Exports {
-  const exports = (Object.keys(exportFlags) as ExportFlag[]).flatMap((flag) => {
+  const exports = keysOf(exportFlags).flatMap((flag) => {
     const name = flags.get(flag);
     if (name === '-')
       throw usageError(`--${flag} -: name a file; --json writes the result on stdout`);
     return name === undefined ? [] : [{ flag, file: fromCallersFolder(name) }];
   });
-  const places = exports.map(({ file }) => realPlace(file));
-  for (const [index, { flag, file }] of exports.entries()) {
-    const earlier = exports[places.indexOf(places[index] as string)];
+  const placed = exports.map((some) => ({ ...some, place: realPlace(some.file) }));
+  for (const { flag, file, place } of placed) {
+    const earlier = placed.find((other) => other.place === place);
     if (earlier !== undefined && earlier.flag !== flag)
       throw usageError(
         `--${earlier.flag} and --${flag} name one file, ${file}: name another for one of them`,

@@ -30,7 +30,7 @@ import { terminal, wrapLines } from '../report/table.ts';
 import { type Plan, type PlanDraft } from '../runner/plan.ts';
 import { estimatedSeconds, expectedRounds, nextLook } from '../runner/times.ts';
 import type { Environment } from '../result/environment.ts';
-import type { Comparison, Result, VariantResult } from '../result/result.ts';
+import type { Comparison, Result } from '../result/result.ts';
 import { runOfJson, resultJson } from '../result/result-file.ts';
 import { checkForUser, writeForUser, writeWhole } from '../writing.ts';
 import { protocolName } from '../scenario/load.ts';
@@ -285,7 +285,8 @@ export async function reportRun(
   if (measured && !isPublished && compared.length > 0 && compared.every(hasWrongSide)) {
     const causes = new Set(
       compared.map((comparison) => {
-        const cause = failureCause(failureCauseOf(wrongSideOf(comparison) as VariantResult));
+        const side = wrongSideOf(comparison);
+        const cause = side === undefined ? '' : failureCause(failureCauseOf(side));
         return `${comparison.why}${cause === '' ? '' : `: ${cause}`}`;
       }),
     );

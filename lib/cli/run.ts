@@ -156,14 +156,12 @@ export async function takeMachine(run: ReadyRun, draft: PlanDraft, options: RunO
   signal.throwIfAborted();
   const versions = { ...run.versions, ...sink?.versions };
   const facts = await run.machines.facts();
-  const found = coreFindings(processors, cores);
   return {
     ...run,
     sink,
-    coreFindings: found,
+    coreFindings: coreFindings(processors, cores),
     environment: (): Environment => ({
       ...readEnvironment(processors, cores, versions),
-      coreNotes: sentencesOf(found, 0),
       ...facts,
     }),
   };
@@ -204,7 +202,7 @@ export async function runPlan(
       ...addressLines(plan),
       ...headingLines(headingOf(plan, environment)),
       ...lookLine(toExamine),
-      ...(environment.coreNotes ?? []),
+      ...sentencesOf(run.coreFindings, 0),
       ...fewAnswersLines(draft),
       ...fewRoundsLines(draft),
       ...udpNotes(plan.variants.map(({ load }) => load)),

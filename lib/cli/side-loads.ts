@@ -164,7 +164,7 @@ function serverOf(
     return {
       name: 'command',
       command: source.command,
-      folder: fromCallersFolder('.'),
+      folder: source.folder ?? fromCallersFolder('.'),
       ...present({ port, tls: listen.tls || undefined }),
     };
   }

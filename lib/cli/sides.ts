@@ -4,7 +4,7 @@ import { existsSync } from 'node:fs';
 import { open, readdir } from 'node:fs/promises';
 import { prefixed, usageError, UserError, nearest } from '../errors.ts';
 import { check, givenName } from '../form.ts';
-import { repeated } from '../present.ts';
+import { repeated, zip } from '../present.ts';
 import { shownCommand } from '../secrets.ts';
 import { commandWords } from '../scenario/load/shell-words.ts';
 import { defaultPort, urlParts, type UrlParts } from '../scenario/pages.ts';
@@ -15,7 +15,8 @@ import { fromCallersFolder, typed } from '../setup/paths.ts';
 
 export type Source =
   | { kind: 'config'; config: OwnConfig }
-  | { kind: 'command'; command: string; program: string }
+  /** It runs in `folder`; absent: the caller's. */
+  | { kind: 'command'; command: string; program: string; folder?: string }
   | { kind: 'address'; origin: string; url: UrlParts & { port: number } };
 
 /** `name` stands in tables, `given` in sentences. */
@@ -33,30 +34,47 @@ const named = /^([a-z0-9][a-z0-9-]{0,62})=(.*)$/s;
 
 /** Throws UserError (exit code 2). */
 export async function readSides(words: readonly string[], within?: string): Promise<Given[]> {
-  if (words.length < 2)
-    throw usageError(
-      `compare wants two sides or more${words[0] === undefined ? '' : `, and ${words[0]} is one`}: ${typed('compare')} A.conf B.conf`,
-    );
-  if (words.length > mostSides)
-    throw usageError(`compare takes at most ${mostSides} sides, and these are ${words.length}`);
+  requireNumber(words, 'A.conf B.conf');
   const sides: Awaited<ReturnType<typeof readSide>>[] = [];
   for (const word of words) sides.push(await readSide(word, within, sides.at(-1)?.source));
   const names = namesOf(sides);
-  const twice = repeated(names);
-  if (twice !== undefined)
-    throw usageError(`two sides are named ${twice}: give another name, such as ${twice}-2=…`);
-  return sides.map((side, index): Given => {
-    const name = names[index] as string;
+  requireDifferent(names);
+  return zip(sides, names).map(([side, name]): Given => {
     // A command or an address is too long for a sentence.
     const isFile = side.name === undefined && side.source.kind === 'config';
     return { name, source: side.source, given: isFile ? side.word : name };
   });
 }
 
+/** Throws UserError (exit code 2). @param example two sides */
+export function requireNumber(words: readonly string[], example: string): void {
+  if (words.length < 2)
+    throw usageError(
+      `compare wants two sides or more${words[0] === undefined ? '' : `, and ${words[0]} is one`}: ${typed('compare')} ${example}`,
+    );
+  if (words.length > mostSides)
+    throw usageError(`compare takes at most ${mostSides} sides, and these are ${words.length}`);
+}
+
+/** Throws UserError (exit code 2). */
+export function requireDifferent(names: readonly string[]): void {
+  const twice = repeated(names);
+  if (twice !== undefined)
+    throw usageError(`two sides are named ${twice}: give another name, such as ${twice}-2=…`);
+}
+
+/** Takes NAME= off a side. Throws UserError (exit code 2). */
+export function readName(text: string): { name?: string; word: string } {
+  const [, name, word = text] = named.exec(text) ?? [];
+  if (name === undefined) return { word };
+  refuseWrongName(name);
+  return { name, word };
+}
+
 async function readSide(text: string, within: string | undefined, before: Source | undefined) {
-  const [, name, word = text] =
-    (existsSync(fromCallersFolder(text)) ? undefined : named.exec(text)) ?? [];
-  if (name !== undefined) refuseWrongName(name);
+  const { name, word } = existsSync(fromCallersFolder(text))
+    ? { name: undefined, word: text }
+    : readName(text);
   if (word.trim() === '')
     throw usageError(
       `${name === undefined ? 'a side' : `the side ${name}`} is empty: give a config, a command in quotes or an address`,
@@ -124,10 +142,9 @@ function readAddress(word: string): Source {
   };
 }
 
-function readCommand(command: string): Source {
-  const [program] = prefixed(() => commandWords(command, 0), `'${shownCommand(command)}': `) as [
-    string,
-  ];
+/** Throws UserError (exit code 2) if its quotes do not end. */
+export function readCommand(command: string): Source & { kind: 'command' } {
+  const [program] = prefixed(() => commandWords(command, 0), `'${shownCommand(command)}': `);
   return { kind: 'command', command, program };
 }
 
@@ -166,9 +183,8 @@ export function namesOf(sides: readonly { name?: string | undefined; source: Sou
   const isFit = (name: string, index: number, names: readonly string[]) =>
     name.length <= columnWidth && isFree(name, index, names);
   const unfit = short.flatMap((name, index) => (isFit(name, index, short) ? [] : [index]));
-  const apart = differingNames(
-    unfit.map((index) => ({ source: open[index] as Source, short: short[index] as string })),
-  );
+  const sources = zip(open, short).map(([source, name]) => ({ source, short: name }));
+  const apart = differingNames(unfit.flatMap((index) => sources[index] ?? []));
   const byDifference = short.map((name, index) => apart[unfit.indexOf(index)] ?? name);
   const names =
     [short, long, byDifference].find((some) => some.every(isFit)) ??
@@ -176,7 +192,7 @@ export function namesOf(sides: readonly { name?: string | undefined; source: Sou
     short.map((name, index) =>
       isFree(name, index, short) ? name : `${name}-${String.fromCharCode(97 + index)}`,
     );
-  return sides.map(({ name }) => name ?? (names.shift() as string));
+  return sides.map(({ name }) => name ?? names.shift() ?? '');
 }
 
 /**
@@ -249,7 +265,7 @@ function namesFrom(source: Source): [short: string, long: string] {
 /** The longest name that is made for a side. A longer text is cut. */
 const longestName = 63;
 
-function asName(text: string): string {
+export function asName(text: string): string {
   return text
     .toLowerCase()
     .replace(/[^a-z0-9]+/g, '-')

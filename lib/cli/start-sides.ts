@@ -3,6 +3,7 @@ import { rm } from 'node:fs/promises';
 import { isDeepStrictEqual } from 'node:util';
 import { UserError } from '../errors.ts';
 import { present } from '../present.ts';
+import { asksMachine } from '../result/redirections.ts';
 import type { Enclosure } from '../runner/enclosure.ts';
 import { openOwnLoopback } from '../runner/own-loopback.ts';
 import type { RunContext } from '../runner/plan.ts';
@@ -85,11 +86,6 @@ export async function canBeApart(
   for (const side of sides) if (!(await answersApart(side, run))) return false;
   return true;
 }
-
-/** Whether a redirection names a backend that listens on the machine's loopback (redirect.ts, ways-out.ts). */
-const asksMachine = (line: string): boolean =>
-  /: what runs there is (?:loaded|asked) too|, which answers in place of a backend$/.test(line) &&
-  !/ (?:\w+:\/\/)?unix:/.test(line);
 
 async function answersApart(side: Tried, run: Place): Promise<boolean> {
   let loopback: Enclosure | undefined;

@@ -1,6 +1,6 @@
 // The address of an InfluxDB (the value of --influx), its credentials, and the settings with which k6's own output writes there.
 import { readFileSync } from 'node:fs';
-import { UserError } from '../errors.ts';
+import { UserError, messageOf } from '../errors.ts';
 
 /** The name of bakeoff's database: in 2.x of its bucket. */
 export const database = 'bakeoff';
@@ -53,7 +53,7 @@ export function influxToken(env: NodeJS.ProcessEnv): string | undefined {
   try {
     return readFileSync(file, 'utf8').trim();
   } catch (error) {
-    throw new UserError(`INFLUX_TOKEN_FILE cannot be read: ${(error as Error).message}`);
+    throw new UserError(`INFLUX_TOKEN_FILE cannot be read: ${messageOf(error)}`);
   }
 }
 

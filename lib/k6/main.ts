@@ -2,8 +2,9 @@
 // can be run by hand, as its first lines say.
 import { sleep } from 'k6';
 import exec from 'k6/execution';
-import type { LoadResult, PageFigures } from '../result/load-result.ts';
+import type { LoadResult } from '../result/load-result.ts';
 import loadgen from 'k6/x/loadgen';
+import { keysOf } from '../present.ts';
 import { instances, phases, plan, runGivenPlan, segmentBegins, tell } from './given-plan.ts';
 import {
   type AlternateOptions,
@@ -36,7 +37,10 @@ function runPhases(): void {
     if (index === 0 && met !== undefined) call.startAt = met.beginsAtMs;
     const warmUps = index === 0 ? warmedUp(phase, plan.warmUps ?? []) : [];
     const outcome: PhaseOutcome = { results: loadgen.alternate({ ...phase, ...call }) };
-    for (const { side, result } of warmUps) addWarmUp(outcome.results[side] as LoadResult, result);
+    for (const { side, result } of warmUps) {
+      const loaded = outcome.results[side];
+      if (loaded !== undefined) addWarmUp(loaded, result);
+    }
     if (plan.aloneSeconds !== undefined && instances === 1)
       addAlone(outcome.results, phase, plan.aloneSeconds);
     tell(outcome);
@@ -47,9 +51,9 @@ function runPhases(): void {
 /** Adds the counts of a separate warm-up to the result of the load after it. */
 function addWarmUp(result: LoadResult, { requests, warmupRequests, wire, continuous }: LoadResult) {
   result.warmupRequests += requests + warmupRequests;
-  const { wire: measured = {} as NonNullable<LoadResult['wire']> } = result;
-  for (const name of Object.keys(measured) as (keyof typeof measured)[])
-    measured[name] += wire?.[name] ?? 0;
+  const { wire: measured } = result;
+  if (measured !== undefined)
+    for (const name of keysOf(measured)) measured[name] += wire?.[name] ?? 0;
   if (continuous) result.continuous = { ...continuous, apart: true };
 }
 
@@ -69,8 +73,8 @@ function addAlone(results: readonly LoadResult[], phase: AlternateOptions, secon
   const alone = loadgen.alternate({ ...phase, sides, samples: false });
   for (const [side, { pages }] of results.entries())
     for (const [index, page] of pages.entries()) {
-      const { responses, midMeanMs } = alone[side]?.pages[index] as PageFigures;
-      page.alone = { responses, ms: midMeanMs };
+      const asked = alone[side]?.pages[index];
+      if (asked !== undefined) page.alone = { responses: asked.responses, ms: asked.midMeanMs };
     }
 }
 

@@ -29,14 +29,10 @@ export function meet(
   { tags, phases, instances = 1 }: LoadPlan,
   begins: readonly string[],
 ) {
-  const instance =
-    begins.indexOf((exec.test.options.executionSegment ?? '0:1').split(':')[0] as string) + 1;
-  const all = { ...tags, ...phases[0]?.sides[0]?.tags };
-  const load: LoadName = {
-    run: all['run'] as string,
-    variant: all['variant'] as string,
-    round: all['round'] as string,
-  };
+  const [begin = ''] = (exec.test.options.executionSegment ?? '0:1').split(':');
+  const instance = begins.indexOf(begin) + 1;
+  const { run = '', variant = '', round = '' } = { ...tags, ...phases[0]?.sides[0]?.tags };
+  const load: LoadName = { run, variant, round };
   const withinMs = 1000 * meeting.withinSeconds;
   const deadlineMs = Date.now() + withinMs + graceMs;
   const mine = String(instance);
@@ -94,7 +90,7 @@ function readyIn(meeting: Meeting, load: LoadName): Map<string, number> {
   };
   if (result?.error !== undefined) throw new Error(`InfluxDB at ${meeting.url}: ${result.error}`);
   return new Map(
-    (result?.series ?? []).map(({ tags, values }) => [tags.instance, values[0]?.[0] as number]),
+    (result?.series ?? []).map(({ tags, values }) => [tags.instance, values[0]?.[0] ?? NaN]),
   );
 }
 

@@ -4,8 +4,8 @@ import type { Options } from 'k6/options';
 import { Gauge } from 'k6/metrics';
 import loadgen from 'k6/x/loadgen';
 import { figuresOfRun } from '../analysis/figures.ts';
-import type { Look } from '../analysis/looks.ts';
 import { unsettled, type MeasuredVariant, type RunFacts } from '../analysis/verdict.ts';
+import { zip } from '../present.ts';
 import { inWords } from '../report/reasons.ts';
 import { fitsCell, verdictCell } from '../report/verdict-words.ts';
 import type { LoadResult } from '../result/load-result.ts';
@@ -105,10 +105,10 @@ function thresholds(): NonNullable<Options['thresholds']> {
 }
 
 export default function run(): void {
-  console.log(`${title}: ${sides.length} servers, at most ${lastLook().rounds} rounds`);
+  console.log(`${title}: ${sides.length} servers, at most ${mostRounds()} rounds`);
   const rounds = sides.map((): Phase[] => []);
   let comparisons: readonly Comparison[] = [];
-  for (let round = 1; round <= lastLook().rounds; round++) {
+  for (let round = 1; round <= mostRounds(); round++) {
     for (const group of groups) loadGroup(group, round, rounds);
     if (!facts.looks.some((look) => look.rounds === round)) continue;
     comparisons = compared(rounds);
@@ -117,22 +117,20 @@ export default function run(): void {
   for (const comparison of comparisons) tell(comparison);
 }
 
-const lastLook = () => facts.looks.at(-1) as Look;
+const mostRounds = () => Math.max(...facts.looks.map((look) => look.rounds));
 
 function loadGroup(group: ScenarioScript['groups'][number], round: number, rounds: Phase[][]) {
   const { sides: indexes, warmUps = [], ...turns } = group;
   const call: AlternateOptions = {
     ...turns,
-    sides: indexes.map((index) => withRound(loads[index] as SideOptions, round)),
+    sides: indexes.flatMap((index) => loads[index] ?? []).map((load) => withRound(load, round)),
     first: 1 + (round % indexes.length),
     seed: 1 + Math.floor(Math.random() * 2 ** 40),
   };
   // The servers go on running: after the first round they are warm.
   if (round === 1) warmedUp(call, warmUps);
-  for (const [place, result] of loadgen.alternate(call).entries()) {
-    const index = indexes[place] as number;
-    rounds[index]?.push(phaseOf(result, (sides[index] as ScriptSide).expected));
-  }
+  for (const [index, result] of zip(indexes, loadgen.alternate(call)))
+    rounds[index]?.push(phaseOf(result, sides[index]?.expected ?? {}));
 }
 
 function withRound({ warmupLimit, ...load }: SideOptions, round: number): SideOptions {
@@ -156,8 +154,7 @@ function phaseOf(loaded: LoadResult, expected: ScriptSide['expected']): Phase {
 }
 
 function compared(rounds: readonly Phase[][]): readonly Comparison[] {
-  const measured = sides.map((side, index): MeasuredVariant => {
-    const phases = rounds[index] as Phase[];
+  const measured = zip(sides, rounds).map(([side, phases], index): MeasuredVariant => {
     return {
       ...side.measured,
       server: {

@@ -1,7 +1,7 @@
 // Separate warm-ups with connections of their own. They come before loads that count requests from the first connect on.
 import loadgen from 'k6/x/loadgen';
 import type { LoadResult } from '../result/load-result.ts';
-import type { AlternateOptions, LoadPlan, SideOptions } from './load-plan.ts';
+import type { AlternateOptions, LoadPlan } from './load-plan.ts';
 
 /** The measured time of a separate warm-up, whose results count for nothing: the engine accepts no load without it. */
 const afterWarmUp = '50ms';
@@ -18,9 +18,9 @@ export function warmedUp(
   const { sides, first = 1 } = phase;
   const order = sides.map((_, place) => (place + first - 1) % sides.length);
   return order.flatMap((side) => {
-    const { requests: _, ...options } = sides[side] as SideOptions;
-    const warmUp = warmUps[side];
-    if (!warmUp) return [];
+    const [load, warmUp] = [sides[side], warmUps[side]];
+    if (load === undefined || !warmUp) return [];
+    const { requests: _, ...options } = load;
     const alone = { ...options, ...warmUp, duration: afterWarmUp };
     try {
       const results = loadgen.alternate({ ...phase, sides: [alone], first: 1, samples: false });

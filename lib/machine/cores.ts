@@ -149,7 +149,7 @@ function besides({ cores, quota }: Processors, taken: readonly number[]): number
   const has = ({ cpus }: PhysicalCore) => cpus.some((cpu) => taken.includes(cpu));
   const near = new Set(cores.filter(has).map(({ node }) => node));
   const groups = likeCores(cores.filter((core) => !has(core)));
-  const group = groups.find(([core]) => near.has((core as PhysicalCore).node)) ?? groups[0];
+  const group = groups.find(([core]) => core !== undefined && near.has(core.node)) ?? groups[0];
   const most = Math.max(1, Math.floor(quota - taken.length));
   if (group !== undefined) return upTo(most, group);
   const left = cpusOf(cores).filter((cpu) => !taken.includes(cpu));
@@ -194,6 +194,7 @@ export function readEnvironment(
   versions: Record<string, string>,
 ): Environment {
   const cpus = os.cpus();
+  const [lastMinute = 0, last5 = 0, last15 = 0] = os.loadavg();
   const bootedAtSeconds = Number(/^btime (\d+)$/m.exec(textOf('/proc/stat'))?.[1]);
   return {
     bakeoff: packageJson.version,
@@ -205,7 +206,7 @@ export function readEnvironment(
     governor: textOf('/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor').trim() || null,
     bootedAt: new Date(1000 * bootedAtSeconds).toISOString(),
     bootId: textOf('/proc/sys/kernel/random/boot_id').trim(),
-    loadAverage: os.loadavg() as [number, number, number],
+    loadAverage: [lastMinute, last5, last15],
     serverCpus: cores.serverCpus,
     generatorCpus: cores.generatorCpus,
     ...(processors.quota === Infinity ? {} : { cpuQuota: processors.quota }),

@@ -4,7 +4,7 @@ import { closeSync, constants, ftruncateSync, openSync, readFileSync, writeSync 
 import { createConnection, createServer } from 'node:net';
 import { hostname, userInfo } from 'node:os';
 import { setTimeout as delay } from 'node:timers/promises';
-import { UserError } from '../errors.ts';
+import { UserError, systemError } from '../errors.ts';
 import { ifThere } from '../files.ts';
 import { counts, duration } from '../format.ts';
 import { listeningAt, listeningUnixSockets, processIds, socketsOf, userOf } from '../proc-files.ts';
@@ -226,7 +226,7 @@ async function ask(address: string): Promise<HolderAnswer | undefined> {
       if (text.length > 1000) break;
     }
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ECONNREFUSED') return undefined;
+    if (systemError(error).code === 'ECONNREFUSED') return undefined;
   }
   const [about = '', progress = ''] = text.split('\n').map(printableLine);
   return { about, progress };
@@ -306,7 +306,7 @@ export async function lockFile(file: string, waitSeconds = 0): Promise<number | 
     });
     let complaint = '';
     child.process.stderr?.on('data', (text: Buffer) => void (complaint += text.toString()));
-    const [code] = (await once(child.process, 'close')) as [number | null];
+    const [code]: (number | null)[] = await once(child.process, 'close');
     if (code !== 0 && code !== conflict)
       throw new UserError(
         `cannot lock ${file}: ${complaint.trim().split('\n')[0] || `flock ended with ${code}`}`,

@@ -67,7 +67,7 @@ function capacities(cpus: readonly number[], cpuFolder: string): (cpu: number) =
       cpus.map((cpu) => [cpu, Number(read(join(cpuFolder, `cpu${cpu}`, file)) ?? NaN)]),
     );
     const distinct = new Set(values.values());
-    if (distinct.size > 1 && !distinct.has(NaN)) return (cpu) => values.get(cpu) as number;
+    if (distinct.size > 1 && !distinct.has(NaN)) return (cpu) => values.get(cpu) ?? 0;
   }
   return () => 0;
 }

@@ -43,10 +43,11 @@ export function watchMachine(
     const nowMs = performance.now();
     const clockIsDue = nowMs - clockAtMs >= clockEveryMs;
     if (clockIsDue) clockAtMs = nowMs;
+    const [loadAverage = 0] = os.loadavg();
     return {
       server: coreSeconds(stat, serverCpus),
       generator: coreSeconds(stat, generatorCpus),
-      loadAverage: os.loadavg()[0] as number,
+      loadAverage,
       serverMhz: clockIsDue ? meanMhz(serverCpus, root) : undefined,
     };
   };

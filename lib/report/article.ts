@@ -84,7 +84,6 @@ function environmentsTable({
       if (!ofNoLoad.has(name)) versions.add(`${name} ${version}`);
   const [hardware = '', os = '', kernel = ''] = thisMachine;
   const rows: [string, string | undefined, string][] = [
-    ...(source === undefined ? [] : [['text', source, ''] as [string, string, string]]),
     ['machine', machine.hardware, hardware],
     ['system', machine.os, os],
     ['kernel', machine.kernel, kernel],
@@ -92,6 +91,7 @@ function environmentsTable({
     ['programs', machine.servers, [...versions].join(', ')],
     ['loads', commands.join(' · '), 'the same lines, read by the load engine in k6'],
   ];
+  if (source !== undefined) rows.unshift(['text', source, '']);
   return tableOf(rows, [
     leftColumn('environment', ([name]) => name),
     leftColumn('article', ([, article = 'it does not say']) => article),
@@ -154,9 +154,10 @@ function shortTable({ columns, rows }: Table): Table {
     group !== measuredGroup ||
     !besideVerdict.includes(title) ||
     published.includes(title.replace(' ms', ''));
+  const shown = columns.map(isShown);
   return {
     columns: columns.filter(isShown),
-    rows: rows.map((row) => row.filter((_, index) => isShown(columns[index] as Heading))),
+    rows: rows.map((row) => row.filter((_, index) => shown[index])),
   };
 }
 

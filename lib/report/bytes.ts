@@ -39,7 +39,7 @@ function heavierSides(result: Result): Heavier[] {
     const rps = gigabit / most.bytes;
     return times > moreBytes && rps < most.measured ? [{ name: most.name, times, rps }] : [];
   });
-  return [...groupedBy(heavier, ({ name }) => name).values()].map(([first]) => first as Heavier);
+  return [...groupedBy(heavier, ({ name }) => name).values()].map(([first]) => first);
 }
 
 /** Whether the bytes between servers and generator cost next to nothing. */

@@ -4,6 +4,7 @@ import { overflowsOf } from '../analysis/limit.ts';
 import { phasesIn, succeeded } from '../analysis/phases.ts';
 import { total } from '../analysis/statistics.ts';
 import { counts, enumeration, whole } from '../format.ts';
+import { keysOf } from '../present.ts';
 import type { FailureCause, Failures, Overflows, RateCause } from '../result/finding.ts';
 import type { ErrorCause } from '../result/load-result.ts';
 import type { VariantResult } from '../result/result.ts';
@@ -20,9 +21,7 @@ const causeNames: Readonly<Record<ErrorCause, string>> = {
 /** Returns "123 errors (100 timed out, 20 reset)", with an example if some have no known cause. */
 export function errorsTexts({ errors, errorCauses, errorExample }: Failures): string[] {
   if (errors === 0) return [];
-  const counted = (Object.keys(causeNames) as ErrorCause[]).filter(
-    (cause) => errorCauses[cause] > 0,
-  );
+  const counted = keysOf(causeNames).filter((cause) => errorCauses[cause] > 0);
   counted.sort((a, b) => errorCauses[b] - errorCauses[a]);
   const parts = counted.map((cause) => `${whole(errorCauses[cause])} ${causeNames[cause]}`);
   if (errorExample !== undefined && (counted.length === 0 || errorCauses.other > 0))

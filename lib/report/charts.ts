@@ -333,7 +333,8 @@ function percentilePoints(
     for (const [x, percentile, y] of percentilesOf(latencyMs, responsesOf({ responses })))
       points.push({ name, line, look, x, y, title: `${name}, ${percentile}: ${y} ms` });
   };
-  add(name, 'strong', phases[index] as PhaseResult);
+  const all = phases[index];
+  if (all !== undefined) add(name, 'strong', all);
   if (!withRounds) return points;
   for (const { round, phases: ofRound } of rounds) {
     const phase = ofRound[index];

@@ -7,6 +7,7 @@ import { amount, bucketLabel, effect, fraction, hundredths, percent, success } f
 import type { BucketShare, Comparison, Result, VariantResult } from '../result/result.ts';
 import type { Article, Claim, ClaimRest } from '../scenario/article.ts';
 import { verdictWord } from './metric-words.ts';
+import { decidingText } from './reasons.ts';
 import { metricMark } from './verdict-words.ts';
 
 export type ClaimState =
@@ -153,8 +154,7 @@ function decideComparison(rest: ClaimRest, resolution: number, result: Result): 
   if (verdict === 'none') return undecided(`${name}: ${why}`);
   const claimed = about === undefined ? '' : `; the article says ${amount(about)}`;
   // The interval is there to be seen.
-  const because =
-    verdict === 'inconclusive' ? ` (${why.replace(/^the interval includes 1: /, '')})` : '';
+  const because = verdict === 'inconclusive' ? ` (${decidingText(comparison.roundsNeeded)})` : '';
   const isWithin = rest.is !== 'faster' && rest.is !== 'slower' && isSame(comparison, resolution);
   const state = stateOf(rest, comparison, resolution, result.sameWithin);
   const within =

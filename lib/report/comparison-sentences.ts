@@ -11,7 +11,7 @@ import {
   tolerance,
   whole,
 } from '../format.ts';
-import type { Comparison, Result, VariantResult } from '../result/result.ts';
+import type { Comparison, Result } from '../result/result.ts';
 import { metricWords, verdictWord } from './metric-words.ts';
 import { besideVerdicts, effectText, marksOf, notFinalMark } from './verdict-words.ts';
 import { shareAbove } from '../analysis/latency.ts';
@@ -36,7 +36,7 @@ export function comparisonSentences(
     return hasOnlyReason ? comparison.why : `${comparison.variant} ${comparison.baseline}`;
   });
   return [...groups.values()].map((same) => {
-    const [first] = same as [Comparison];
+    const [first] = same;
     const kind = result.control === true ? 'found' : first.verdict + marksOf(first, result);
     if (same.length === 1)
       return { text: comparisonParts(first, knobOf(first, result), result).join(''), kind };
@@ -170,12 +170,10 @@ export function tailLines(result: Result): string[] {
   return result.comparisons.flatMap((comparison) => tailLine(comparison, result) ?? []);
 }
 
-function tailLine(
-  { metric, verdict, variant, baseline }: Comparison,
-  result: Result,
-): string | undefined {
+function tailLine(comparison: Comparison, result: Result): string | undefined {
+  const { metric, verdict } = comparison;
   if (!isLatency(metric) || verdict !== 'inconclusive') return undefined;
-  const sides = [baseline, variant].map((name) => variantOf(result, name) as VariantResult);
+  const sides = sidesOf(comparison, result);
   const [low, high] = extent(sides.flatMap(({ rounds }) => figuresPerRound(metric, rounds) ?? []));
   if (high < leastLeap * low) return undefined;
   const betweenMs = Math.sqrt(low * high);

@@ -92,7 +92,8 @@ const compressionText = ({ encoding }: Pick<Answer, 'encoding'>): string => enco
 
 /** Returns the media type without parameters, such as the character set. */
 function typeText({ type }: Pick<Answer, 'type'>): string {
-  return (type.split(';')[0] as string).trim().toLowerCase() || 'none';
+  const [mediaType = ''] = type.split(';', 1);
+  return mediaType.trim().toLowerCase() || 'none';
 }
 
 /** Returns a row for each side, with only the columns in which sides differ; undefined if none does. */

@@ -6,13 +6,21 @@ import {
   effect,
   enumeration,
   formatCpuList,
+  hundredths,
   percent,
   scaledTime,
   variantsText,
   whole,
 } from '../format.ts';
 import { quotaHelp } from '../machine/cores.ts';
-import type { AnyFinding, CoreUse, Finding, InRounds } from '../result/finding.ts';
+import type {
+  AnyFinding,
+  ColdSide,
+  CoreUse,
+  Finding,
+  HoldUp,
+  InRounds,
+} from '../result/finding.ts';
 import type { Result } from '../result/result.ts';
 import {
   answersTexts,
@@ -46,13 +54,32 @@ const templates: Templates<Finding> = {
   'quick-run': () => 'quick run with short rounds: a first look, not a measurement',
   'time-over': (f) =>
     `--max-time ended the run after ${f.rounds} of at most ${f.mostRounds} rounds`,
-  dropped: ({ round, repeatedAs, why, farthest: of }) => {
+  dropped: ({ round, repeatedAs, cause, farthest: of }) => {
     const repeated = repeatedAs === undefined ? '' : ` and repeated as round ${repeatedAs}`;
     const figures =
       of &&
       `; ${of.variant} had ${whole(of.rps)} requests/s in it, ${whole(of.othersRps)} in the others`;
-    return `round ${round} was dropped${repeated}: ${why}${figures ?? ''}`;
+    return `round ${round} was dropped${repeated}: ${sentenceOf(cause)}${figures ?? ''}`;
   },
+  crashed: (f) => `${f.variant}: ${f.server} crashed under load, as its log says: ${f.line}`,
+  'clock-set': (f) =>
+    `${f.variant}: the machine's clock was set ${f.byMs < 0 ? 'back' : 'forward'} by ${scaledTime(Math.abs(f.byMs))} during the load, or the machine was suspended: wait until its time is synchronised (timedatectl), and keep it awake`,
+  'quota-held': (f) =>
+    `${f.variant}: a CPU quota held the run back for ${scaledTime(f.heldMs)} during the load (${f.quotas}): take the quota away (docker run --cpus, a pod's limits.cpu), or give it more than the cores that bakeoff uses`,
+  'generator-stopped': (f) =>
+    `${f.variant}: the load generator (k6) was stopped: find what stops it (SIGSTOP, a debugger)`,
+  unsampled: ({ variant, gapMs }) =>
+    gapMs === undefined
+      ? `${variant}: the load was not sampled from its begin to its end: bakeoff was stopped, or had no CPU time`
+      : `${variant}: nothing was sampled for ${scaledTime(gapMs)} of the load: bakeoff was stopped (Ctrl-Z, a suspended machine), or had no CPU time; leave it running, and end what else uses its cores`,
+  'held-up': ({ variant, server, pauseMs, windowSeconds, cause }) => {
+    const of = windowSeconds === undefined ? '' : ` of its ${scaledTime(1000 * windowSeconds)}`;
+    return `${variant}: ${server} stalled: no response came for ${scaledTime(pauseMs)}${of} while requests were under way; ${holdUpText(cause)}`;
+  },
+  'still-cold': ({ sides }) => sides.map(coldText).join('; '),
+  'page-changed': (f) =>
+    `${f.variant}: bodies${f.page === undefined ? '' : ` of ${f.page}`} had ${hundredths(f.meanBytes)} B on average, and the page has ${whole(f.pageBytes)} B: it changed during the load`,
+  'round-failed': (f) => f.reason,
   outlier: (f) =>
     `${f.variant} against ${f.baseline}: round ${f.round} is an outlier and alone ${f.hasVerdict ? 'decides' : 'prevents a verdict'}: run again, with more --rounds`,
   drift: (f) =>
@@ -164,6 +191,14 @@ const notResumedTexts = {
     'the server gave no session tickets, or took none back (nginx: ssl_session_tickets on)',
 } as const;
 
+function holdUpText(cause: HoldUp): string {
+  if (cause.kind === 'stopped') return 'it was stopped (SIGSTOP or a debugger)';
+  return `other programs, or the host of a virtual machine, had ${percent(cause.share)} of its cores meanwhile: end what else runs there`;
+}
+
+const coldText = ({ variant, hadSeconds, beforeUs, afterUs, nextSeconds }: ColdSide): string =>
+  `${variant} still got faster after its warm-up of ${hadSeconds.toFixed(1)} s (from ${whole(beforeUs)} to ${whole(afterUs)} µs of CPU time per request), which takes ${nextSeconds.toFixed(1)} s from now on`;
+
 /** "12 % of the server's cores in every round". */
 const useText = ({ share, cores, ...rounds }: CoreUse, of: 'server' | 'generator'): string =>
   `${percent(share)} of the ${of}'s ${cores === 1 ? 'core' : 'cores'} in ${roundsText(rounds)}`;
@@ -189,8 +224,9 @@ export function sentencesOf(
     known[finding.code]?.(finding as never, who, all) ?? finding.code;
   const alike = groupedBy(findings, (finding) => say(finding, ''));
   return [...alike.values()].map((same) => {
+    const [first] = same;
     const names = same.flatMap((finding) => ('variant' in finding ? String(finding.variant) : []));
-    return say(same[0] as AnyFinding, variantsText([...new Set(names)], all));
+    return say(first, variantsText([...new Set(names)], all));
   });
 }
 
@@ -208,4 +244,4 @@ export function withFindings(
 }
 
 /** The sentence of one finding. */
-export const sentenceOf = (finding: Finding): string => sentencesOf([finding], NaN)[0] as string;
+export const sentenceOf = (finding: Finding): string => sentencesOf([finding], NaN).join('');

@@ -18,7 +18,7 @@ import {
   success,
   whole,
 } from '../format.ts';
-import { present } from '../present.ts';
+import { present, keysOf } from '../present.ts';
 import type { ErrorCause, StatusClass } from '../result/load-result.ts';
 import type { Result, VariantResult } from '../result/result.ts';
 import type { Published, PublishedDistribution } from '../scenario/published.ts';
@@ -277,9 +277,9 @@ function errorsTable({ variants }: Result): Table {
   }));
   return tableOf(rows, [
     leftColumn('errors', ({ name }) => name),
-    ...Object.entries(titles).map(([cause, title]) =>
-      rightColumn(title, ({ causes }: (typeof rows)[number]) =>
-        figure(causes[cause as ErrorCause] || null, whole),
+    ...keysOf(titles).map((cause) =>
+      rightColumn(titles[cause], ({ causes }: (typeof rows)[number]) =>
+        figure(causes[cause] || null, whole),
       ),
     ),
   ]);
@@ -346,9 +346,9 @@ function perRequestTable(
   title: string,
   columns: Partial<Record<PerRequest, string>>,
 ): Table {
-  const column = ([key, heading]: [string, string]) =>
-    rightColumn(heading, (variant: VariantResult) => {
-      const values = perRequestOf(variant, key as PerRequest);
+  const column = (key: PerRequest) =>
+    rightColumn(columns[key] ?? '', (variant: VariantResult) => {
+      const values = perRequestOf(variant, key);
       // A short load takes less CPU time than a tick of the kernel's count.
       const isUncounted = key.endsWith('CpuUs') && values.every((value) => value === 0);
       if (values.length === 0 || isUncounted) return '';
@@ -359,8 +359,5 @@ function perRequestTable(
       if (half > mostHalves * middle) return `${text(middle)} [too wide]`;
       return `${text(middle)} ± ${isRounding(half, middle) ? 0 : Number(half.toPrecision(1))}`;
     });
-  return tableOf(variants, [
-    leftColumn(title, ({ name }) => name),
-    ...Object.entries(columns).map(column),
-  ]);
+  return tableOf(variants, [leftColumn(title, ({ name }) => name), ...keysOf(columns).map(column)]);
 }

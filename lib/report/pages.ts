@@ -7,6 +7,7 @@ import { requestName, requestsOf } from '../scenario/pages.ts';
 import type { Answered } from './differences.ts';
 import { figure, leftColumn, rightColumn, tableOf, type Part } from './table.ts';
 import { withRounds } from '../analysis/phases.ts';
+import { keysOf } from '../present.ts';
 
 const mostNamed = 3;
 
@@ -83,7 +84,7 @@ const kinds = {
   bytes: 'another length',
   hash: 'another body of the same length',
 } as const;
-const kindNames = Object.keys(kinds) as (keyof typeof kinds)[];
+const kindNames = keysOf(kinds);
 
 /** Says which requests of a log get other statuses than in the log, and how the sides' answers differ from the first side's. */
 export function requestLines([first, ...others]: readonly Answered[]): string[] {

@@ -32,7 +32,8 @@ function intervalText({ metric, verdict, roundsNeeded }: Judgement, sameWithin: 
   return `the whole interval is ${isAbove ? 'above' : 'below'} 1`;
 }
 
-function decidingText(rounds: number | null): string {
+/** @param rounds as Comparison.roundsNeeded */
+export function decidingText(rounds: number | null): string {
   if (rounds === null)
     return `even ${whole(mostRoundsAdvised)} rounds would probably not decide, a quieter machine may`;
   return `about ${rounds} rounds would probably decide`;
@@ -94,18 +95,23 @@ export const coresText = (cpus: readonly number[]): string =>
 export const strangerText = (by: string): string => by || 'another program';
 
 /** Why the same waits take more from one side than from the other. */
-const unlikeTexts = {
-  depth: 'but it has more requests under way and loses less by that',
-  cost: 'but its requests take less CPU time and it loses less by that',
-  jobs: 'and jobs of their own then fall on fewer requests',
-} as const;
+function unlikeText(unlike: 'depth' | 'cost' | 'jobs', other: string): string {
+  switch (unlike) {
+    case 'depth':
+      return `and ${other} loses less by that, since it has more requests under way`;
+    case 'cost':
+      return `and ${other} loses less by that, since its requests take less CPU time`;
+    case 'jobs':
+      return 'and jobs of their own then fall on fewer requests';
+  }
+}
 
 /** What disturbed one variant more than the other. */
 export function oneSidedText(disturbance: OneSidedDisturbance): string {
   const { kind, name, other, share, otherShare, unlike } = disturbance;
   if (kind === 'starved') {
     const waits = `${name} waited ${percent(share)} of its turns for cores that other programs used, ${other} ${percent(otherShare)}`;
-    return unlike === null ? waits : `${waits}, ${unlikeTexts[unlike]}`;
+    return unlike === null ? waits : `${waits}, ${unlikeText(unlike, other)}`;
   }
   const also = otherShare === 0 ? '' : `, ${other} in ${percent(otherShare)}`;
   return `${name} was stopped in ${percent(share)} of its time${also}`;

@@ -65,11 +65,11 @@ export function figure<T>(value: T | null | undefined, format: (value: T) => str
 }
 
 /** Returns neighbouring columns with the same group. */
-export function headingGroups<C extends Heading>(columns: readonly C[]): C[][] {
-  const groups: C[][] = [];
+export function headingGroups<C extends Heading>(columns: readonly C[]): [C, ...C[]][] {
+  const groups: [C, ...C[]][] = [];
   for (const column of columns) {
     const last = groups.at(-1);
-    if (last?.[0]?.group === column.group) last.push(column);
+    if (last?.[0].group === column.group) last.push(column);
     else groups.push([column]);
   }
   return groups;
@@ -143,13 +143,17 @@ export function terminalTable(
     width: Math.max(heading.title.length, ...rows.map((row) => cellText(row[index] ?? '').length)),
   }));
   if (name === undefined) return [];
-  const tables = [[name]];
+  let last = [name];
+  const tables = [last];
   for (const column of others) {
     const beside = Math.max(column.title.length, available - name.width - gap.length);
     if (column.align === 'left') column.width = Math.min(column.width, beside);
-    const last = tables.at(-1) as Measured[];
-    if (last.length === 1 || lineWidth([...last, column]) <= available) last.push(column);
-    else tables.push([name, column]);
+    if (last.length === 1 || lineWidth([...last, column]) <= available) {
+      last.push(column);
+    } else {
+      last = [name, column];
+      tables.push(last);
+    }
   }
   const lines: string[] = [];
   for (const [index, shown] of tables.entries()) {
@@ -186,7 +190,7 @@ function rowLines(columns: readonly Measured[], row: readonly Cell[], colour: bo
 function groupLine(columns: readonly Measured[]): string {
   let [line, at] = ['', 0];
   for (const group of headingGroups(columns)) {
-    const [first] = group as [Measured];
+    const [first] = group;
     if (first.group !== '')
       line = (line.length > at ? line + gap : line.padEnd(at)) + pad(first.group, first).trimEnd();
     at += lineWidth(group) + gap.length;

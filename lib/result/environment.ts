@@ -10,7 +10,6 @@ import {
   optional,
   orNull,
   text,
-  texts,
   integer,
 } from '../form.ts';
 
@@ -53,8 +52,6 @@ export const environmentForm = open({
   generatorCpus: cpus,
   /** CPU seconds per second that a quota allows. */
   cpuQuota: optional(nonNegative),
-  /** Warnings about these cores. */
-  coreNotes: optional(texts),
   versions: v.record(text, text, 'has to be an object'),
   /** The host of the servers, if not this machine. */
   serverHost: optional(serverHost),

@@ -75,6 +75,17 @@ export type RateCause =
   | { kind: 'queueGrows'; growthPerSecond: number }
   | { kind: 'fewConnections' | 'unknown' | 'server' | 'generator' | 'both' | 'neither' };
 
+/** Why a server stood still: it was stopped, or others had this share of its cores. */
+export type HoldUp = { kind: 'stopped' } | { kind: 'others'; share: number };
+
+/** A side that still got faster: its warm-up, CPU time per request in its halves, and the next warm-up. */
+export interface ColdSide extends Of {
+  hadSeconds: number;
+  beforeUs: number;
+  afterUs: number;
+  nextSeconds: number;
+}
+
 /** Without a backlog they may be another server's. */
 export interface Overflows extends Of {
   count: number;
@@ -85,14 +96,27 @@ export interface Overflows extends Of {
 interface Findings {
   'quick-run': object;
   'time-over': { rounds: number; mostRounds: number };
-  /** `why` as a clause; `cause`: if that is a finding. `farthest`: whose requests/s differ most from those of the rounds that count. */
+  /** `farthest`: whose requests/s differ most from those of the rounds that count. */
   dropped: {
     round: number;
     repeatedAs?: number;
-    why: string;
-    cause?: Finding;
+    cause: Finding;
     farthest?: Of & { rps: number; othersRps: number };
   };
+  /** Causes of a dropped round, up to `round-failed`. Those that only loading the sides one after the other helps are further below. */
+  crashed: Of & { server: string; line: string };
+  /** Below 0: back. */
+  'clock-set': Of & { byMs: number };
+  'quota-held': Of & { heldMs: number; quotas: string };
+  'generator-stopped': Of;
+  /** The longest time without a sample; absent: there was none at the begin or the end. */
+  unsampled: Of & { gapMs?: number };
+  /** No response came; `windowSeconds`: in a window of so long. */
+  'held-up': Of & { server: string; pauseMs: number; windowSeconds?: number; cause: HoldUp };
+  'still-cold': { sides: ColdSide[] };
+  'page-changed': Of & { page?: string; meanBytes: number; pageBytes: number };
+  /** Words of others, such as a server's last line. */
+  'round-failed': { reason: string };
   /** It alone decides, or prevents a verdict. */
   outlier: OfPair & { round: number; hasVerdict: boolean };
   drift: OfPair & { ratio: number };

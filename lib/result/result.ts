@@ -346,7 +346,8 @@ export type NoiseFloor = v.InferOutput<typeof noiseFloor>;
 
 const dropped = open({
   round: roundNumber,
-  why: text,
+  /** Absent in results of earlier versions. */
+  cause: optional(findingForm),
   /** Requests/s by variant, of loads that came to an end; empty for a load in steps. */
   rps: v.record(text, nonNegative, 'has to be an object'),
   /** The round counted until a later one showed that the rounds so far were not measured right. */

@@ -1,7 +1,7 @@
 // The metrics of servers that a run can be asked for. A new one is an object here, and an observer (lib/runner/observers) that gives its
 // figure. It then has a field of result.json, points and a column in InfluxDB, columns in the table and in CSV, a verdict, and a gate.
 import { short } from '../format.ts';
-import { byName, present } from '../present.ts';
+import { byName, present, keysOf } from '../present.ts';
 
 export interface ServerMetricFacts {
   /** Its field of a round in result.json, absent there if it is not known. */
@@ -88,7 +88,7 @@ export type ServerMetric = keyof typeof serverMetrics;
 type ServerField = (typeof serverMetrics)[ServerMetric]['field'];
 type ServerColumn = (typeof serverMetrics)[ServerMetric]['column'];
 
-export const serverMetricNames = Object.keys(serverMetrics) as ServerMetric[];
+export const serverMetricNames = keysOf(serverMetrics);
 
 /** The metrics' fields of a round. */
 export const serverFields = serverMetricNames.map((metric): ServerField => factsOf(metric).field);

@@ -6,7 +6,7 @@ import {
   type ExpectedBodies,
 } from '../analysis/bodies.ts';
 import { mean, total, weightedMean } from '../analysis/statistics.ts';
-import { hundredths, whole } from '../format.ts';
+import { present } from '../present.ts';
 import type { Phase } from '../result/result.ts';
 import { pageNameOf, requestsOf, restOfPages } from '../scenario/pages.ts';
 import { isOwn } from '../scenario/variants.ts';
@@ -47,22 +47,26 @@ const tolerableBytes = 16;
 /**
  * Returns the mean body length over all phases, divided by that before the load; undefined if they are alike. A user's own config may
  * generate its pages: bodies are then alike within 1 % or tolerableBytes, and shorter ones within half of the page.
- * @param of follows "bodies" in the message
+ * @param page its name; absent: the load has one page
  * @throws RoundFailure for a shipped server, which serves files
  */
 function ratioOf(
   phases: readonly Bodies[],
   checked: Checked,
   { variant }: Pick<PlannedVariant, 'variant'>,
-  of = '',
+  page?: string,
 ): number | undefined {
   const lengths = phases.map((bodies) => otherLength(bodies, checked));
   const other = lengths.find((length) => length !== undefined);
   if (other === undefined) return undefined;
   if (!isOwn(variant.server))
-    throw new RoundFailure(
-      `${variant.name}: bodies${of} had ${hundredths(other)} B on average, and the page has ${whole(checked.bytes)} B: it changed during the load`,
-    );
+    throw new RoundFailure({
+      code: 'page-changed',
+      variant: variant.name,
+      ...present({ page }),
+      meanBytes: other,
+      pageBytes: checked.bytes,
+    });
   const meanBytes = mean(lengths.map((length) => length ?? checked.bytes));
   const more = meanBytes - checked.bytes;
   const tolerated = more > 0 ? tolerableBytes : Math.min(tolerableBytes, checked.bytes / 2);
@@ -98,8 +102,8 @@ function checkedPagesOf(
   { each }: Pick<Answer, 'each'>,
 ): (Checked | undefined)[] {
   if (first === undefined || each === undefined) return [];
-  const answers = new Map(
-    first.pages.map(({ page: name }) => [name, [] as { weight: number; value: number }[]]),
+  const answers = new Map<string, Record<'weight' | 'value', number>[]>(
+    first.pages.map(({ page: name }) => [name, []]),
   );
   for (const [index, request] of requestsOf(page).entries()) {
     const ofPage = answers.get(pageNameOf(request, load.method)) ?? answers.get(restOfPages);
@@ -133,7 +137,7 @@ function otherPages(
     all.responses += weight.responses;
     all.bytes += weight.bytes;
     const page = phases[0]?.pages[index]?.page ?? '';
-    const bodyRatio = ratioOf(bodies, checked, planned, ` of ${page}`);
+    const bodyRatio = ratioOf(bodies, checked, planned, page);
     if (bodyRatio !== undefined) others.push({ page, bodyRatio, ...weight });
   }
   return thatMatter(others, all).map(({ page, bodyRatio }) => ({ page, bodyRatio }));

@@ -30,7 +30,7 @@ import { workersFor, type Answer } from '../servers/index.ts';
 import { generatorCores, sharesCores } from '../machine/cores.ts';
 import { byName, present } from '../present.ts';
 import { pageFacts } from './mix-files.ts';
-import type { KeptRound, Plan, RunBase, VariantRound } from './plan.ts';
+import type { KeptRound, Plan, RunBase } from './plan.ts';
 import { sentencesOf } from '../report/finding-words.ts';
 import { inWords } from '../report/reasons.ts';
 import type { AnyFinding, Finding } from '../result/finding.ts';
@@ -47,8 +47,10 @@ import type {
 } from '../result/result.ts';
 import { serverFiguresOf } from '../result/server-metrics.ts';
 
-/** With what was found, if the reason is a finding. */
-export type Dropped = DroppedRound & { finding?: Finding };
+/** With a cause, which only rounds of earlier versions lack. */
+export interface Dropped extends DroppedRound {
+  cause: Finding;
+}
 
 interface Known {
   kept: readonly KeptRound[];
@@ -117,7 +119,7 @@ export function buildResult(
     quick: plan.quick,
     environment,
     variants,
-    ...(dropped.length > 0 && { dropped: dropped.map(({ finding: _, ...round }) => round) }),
+    ...(dropped.length > 0 && { dropped: [...dropped] }),
     comparisons: comparisons.map((judgement) => inWords(judgement, plan.sameWithin)),
     ...plan.stepped?.resultOf(measured, [...steps, ...known.unfinished]),
     ...present({ alsoAsked: plan.alsoAsked && [...plan.alsoAsked] }),
@@ -141,12 +143,12 @@ function droppedFindings(
   attempts: number,
 ): Finding[] {
   const failed = dropped.filter(({ counted }) => counted === undefined);
-  return failed.map(({ round, why, rps, finding: cause }) => ({
+  return failed.map(({ round, cause, rps }) => ({
     code: 'dropped',
     round,
     ...(round < attempts && { repeatedAs: round + 1 }),
-    why,
-    ...present({ cause, farthest: farthestFrom(variants, rps) }),
+    cause,
+    ...present({ farthest: farthestFrom(variants, rps) }),
   }));
 }
 
@@ -222,10 +224,10 @@ function measuredVariant(
     variant: { server: spec },
     load,
   } = planned;
-  const outcomes = kept.map(({ round, outcomes: byName }) => ({
-    round,
-    outcome: byName.get(variant.name) as VariantRound,
-  }));
+  const outcomes = kept.flatMap(({ round, outcomes: byName }) => {
+    const outcome = byName.get(variant.name);
+    return outcome === undefined ? [] : [{ round, outcome }];
+  });
   const workersOn = (serverCores: number) => workersFor(spec, serverCores, exact);
   const server = outcomes.at(-1)?.outcome.server ?? {
     name: programOf(spec),
@@ -304,10 +306,10 @@ function kernelSettings({ variants }: Plan, { kept }: Known): KernelSetting[] {
   const groups = groupedBy(all, ({ setting: { side, name, value, problem } }) =>
     JSON.stringify([side, name, value, problem]),
   );
-  return [...groups.values()].map((same) => ({
-    ...(same[0] as (typeof all)[number]).setting,
-    variants: same.map(({ variant }) => variant),
-  }));
+  return [...groups.values()].map((same) => {
+    const [{ setting }] = same;
+    return { ...setting, variants: same.map(({ variant }) => variant) };
+  });
 }
 
 /** Has the sink check what it stored. Returns the result with the sink's counts. */

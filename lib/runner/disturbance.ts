@@ -1,8 +1,9 @@
 // Detects disturbances that invalidate a round, which is then repeated.
 import { setTimeout as delay } from 'node:timers/promises';
 import { isUnanswered, pauseMs } from '../analysis/limit.ts';
-import { extent } from '../analysis/statistics.ts';
-import { percent, scaledTime } from '../format.ts';
+import { extent, minus } from '../analysis/statistics.ts';
+import { present } from '../present.ts';
+import type { Finding, HoldUp } from '../result/finding.ts';
 import type { Phase } from '../result/result.ts';
 import { isWatched } from '../servers/index.ts';
 import { Disturbance, TurnsMeet, RoundFailure } from './failures.ts';
@@ -24,20 +25,23 @@ export function requireSound({
   phases,
   alarms,
 }: SideRound): void {
-  const { name } = planned.variant;
+  const { name: variant } = planned.variant;
   if (alarms.crash !== undefined)
-    throw new RoundFailure(
-      `${name}: ${server.name} crashed under load, as its log says: ${alarms.crash}`,
-    );
+    throw new RoundFailure({
+      code: 'crashed',
+      variant,
+      server: server.name,
+      line: alarms.crash,
+    });
   for (const phase of phases) {
     const window = windowOf(phase, planned.load);
     const disturbance =
-      clockStepIn(samples) ??
-      throttlingIn(samples, window, quotas) ??
-      generatorStopIn(samples, window) ??
-      (enclosed?.samples && gapIn(enclosed.samples, window)) ??
-      standstillIn(phase, server.name);
-    if (disturbance !== undefined) throw new Disturbance(`${name}: ${disturbance}`);
+      clockStepIn(variant, samples) ??
+      throttlingIn(variant, samples, window, quotas) ??
+      generatorStopIn(variant, samples, window) ??
+      (enclosed?.samples && gapIn(variant, enclosed.samples, window)) ??
+      holdUpIn(variant, phase, server.name);
+    if (disturbance !== undefined) throw new Disturbance(disturbance);
   }
 }
 
@@ -48,8 +52,8 @@ export function requireSampled(
   phases: readonly Phase[],
 ): void {
   for (const phase of phases) {
-    const gap = gapIn(samples, windowOf(phase, load));
-    if (gap !== undefined) throw new Disturbance(`${name}: ${gap}`);
+    const gap = gapIn(name, samples, windowOf(phase, load));
+    if (gap !== undefined) throw new Disturbance(gap);
   }
 }
 
@@ -57,53 +61,51 @@ export function requireSampled(
 const toleratedGapMs = 2000;
 
 function gapIn(
+  variant: string,
   samples: readonly { atMs: number }[],
   { fromMs, toMs }: UsageWindow,
-): string | undefined {
+): Finding | undefined {
   const before = samples.findLastIndex(({ atMs }) => atMs <= fromMs);
   const after = samples.findIndex(({ atMs }) => atMs >= toMs);
-  if (before === -1 || after === -1)
-    return 'the load was not sampled from its begin to its end: bakeoff was stopped, or had no CPU time';
-  const gapsMs = samples
-    .slice(before + 1, after + 1)
-    .map(({ atMs }, index) => atMs - (samples[before + index]?.atMs as number));
-  const longestMs = Math.max(...gapsMs);
-  if (longestMs <= toleratedGapMs) return undefined;
-  return `nothing was sampled for ${scaledTime(longestMs)} of the load: bakeoff was stopped (Ctrl-Z, a suspended machine), or had no CPU time; leave it running, and end what else uses its cores`;
+  if (before === -1 || after === -1) return { code: 'unsampled', variant };
+  const timesMs = samples.slice(before, after + 1).map(({ atMs }) => atMs);
+  const gapMs = Math.max(...minus(timesMs.slice(1), timesMs));
+  return gapMs <= toleratedGapMs ? undefined : { code: 'unsampled', variant, gapMs };
 }
 
 /** The two clocks may be read this far apart, if the process is interrupted between them each time. */
 const toleratedStepMs = 50;
 
 /** The wall clock stamps the samples in the database. */
-function clockStepIn(samples: readonly UsageSample[]): string | undefined {
+function clockStepIn(variant: string, samples: readonly UsageSample[]): Finding | undefined {
   const [least, most] = extent(samples.map(({ wallAheadMs }) => wallAheadMs));
   const first = samples[0]?.wallAheadMs ?? 0;
   const [back, forward] = [first - least, most - first];
   if (Math.max(back, forward) <= toleratedStepMs) return undefined;
-  return `the machine's clock was set ${back > forward ? 'back' : 'forward'} by ${scaledTime(Math.max(back, forward))} during the load, or the machine was suspended: wait until its time is synchronised (timedatectl), and keep it awake`;
+  return { code: 'clock-set', variant, byMs: back > forward ? -back : forward };
 }
 
 /** Share of the window. The kernel may stop a run that uses just its quota shortly before the next period. */
 const toleratedThrottling = 0.001;
 
 function throttlingIn(
+  variant: string,
   samples: readonly UsageSample[],
   window: UsageWindow,
   quotas: string,
-): string | undefined {
-  const ms = throttledMs(samples, window, (sample) => sample.throttledMs);
-  if (ms === undefined) return undefined;
-  return `a CPU quota held the run back for ${scaledTime(ms)} during the load (${quotas}): take the quota away (docker run --cpus, a pod's limits.cpu), or give it more than the cores that bakeoff uses`;
+): Finding | undefined {
+  const heldMs = throttledMs(samples, window, (sample) => sample.throttledMs);
+  return heldMs === undefined ? undefined : { code: 'quota-held', variant, heldMs, quotas };
 }
 
 function generatorStopIn(
+  variant: string,
   samples: readonly UsageSample[],
   { fromMs, toMs }: UsageWindow,
-): string | undefined {
+): Finding | undefined {
   const isInside = ({ atMs }: UsageSample) => atMs >= fromMs && atMs <= toMs;
-  if (!samples.some((sample) => sample.generatorStopped && isInside(sample))) return undefined;
-  return 'the load generator (k6) was stopped: find what stops it (SIGSTOP, a debugger)';
+  const wasStopped = samples.some((sample) => sample.generatorStopped && isInside(sample));
+  return wasStopped ? { code: 'generator-stopped', variant } : undefined;
 }
 
 /** From this share of a core on, what a server does in the turns of others shows in their figures. */
@@ -186,21 +188,25 @@ function throttledMs(
 const heldUpShare = 0.8;
 
 /**
- * Returns a line if the server stalled because it was stopped, or because others had its cores; else undefined. A stall of the server's
- * own is part of its speed.
+ * Whether the server stalled because it was stopped, or because others had its cores. A stall of the server's own is part of its speed.
  * @param server its name
  */
-function standstillIn(phase: Phase, server: string): string | undefined {
+function holdUpIn(variant: string, phase: Phase, server: string): Finding | undefined {
   const ms = pauseMs(phase);
   const { noise, stoppedShare = 0 } = phase;
   const { duringPause = 0 } = noise ?? {};
   if (ms === null || (stoppedShare === 0 && duringPause < heldUpShare)) return undefined;
-  const why =
-    stoppedShare > 0
-      ? 'it was stopped (SIGSTOP or a debugger)'
-      : `other programs, or the host of a virtual machine, had ${percent(duringPause)} of its cores meanwhile: end what else runs there`;
-  const ofWindow = isUnanswered(phase) ? ` of its ${scaledTime(1000 * phase.seconds)}` : '';
-  return `${server} stalled: no response came for ${scaledTime(ms)}${ofWindow} while requests were under way; ${why}`;
+  const cause: HoldUp =
+    stoppedShare > 0 ? { kind: 'stopped' } : { kind: 'others', share: duringPause };
+  const windowSeconds = isUnanswered(phase) ? phase.seconds : undefined;
+  return {
+    code: 'held-up',
+    variant,
+    server,
+    pauseMs: ms,
+    ...present({ windowSeconds }),
+    cause,
+  };
 }
 
 /** A server is idle if it uses less than this share of a core for this time. */

@@ -8,10 +8,19 @@ import type { Stage } from './plan.ts';
 export class RoundFailure extends Error {
   /** Requests/s by variant, of loads that came to an end. */
   rps: Readonly<Record<string, number>> = {};
-  /** What was found, if that is a finding. */
-  readonly finding?: Finding;
   /** Seen before the load, so that no figures are lost. */
   readonly isBeforeLoad: boolean = false;
+  readonly #found: Finding | undefined;
+
+  /** @param found a text of k6, a server or a cluster has no code of its own */
+  constructor(found: Finding | string) {
+    super(typeof found === 'string' ? found : sentenceOf(found));
+    this.#found = typeof found === 'string' ? undefined : found;
+  }
+
+  get finding(): Finding {
+    return this.#found ?? { code: 'round-failed', reason: this.message };
+  }
 }
 
 /** Something outside of the server disturbed the round, and a later try may succeed: these are tried more often. */
@@ -25,11 +34,11 @@ export class StillCold extends RoundFailure {
   readonly open: readonly Stage[];
 
   constructor(
-    message: string,
+    found: Finding | string,
     warmupSeconds: ReadonlyMap<string, number>,
     open: readonly Stage[] = [],
   ) {
-    super(message);
+    super(found);
     this.warmupSeconds = warmupSeconds;
     this.open = open;
   }
@@ -40,11 +49,9 @@ export class TurnsMeet extends RoundFailure {
   /** The group's variants. */
   readonly variants: ReadonlySet<string>;
   override readonly isBeforeLoad: boolean;
-  override readonly finding: Finding;
 
-  constructor(finding: Finding, variants: ReadonlySet<string>, isBeforeLoad = false) {
-    super(sentenceOf(finding));
-    this.finding = finding;
+  constructor(found: Finding, variants: ReadonlySet<string>, isBeforeLoad = false) {
+    super(found);
     this.variants = variants;
     this.isBeforeLoad = isBeforeLoad;
   }

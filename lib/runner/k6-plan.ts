@@ -8,7 +8,7 @@ import type { Page } from '../scenario/model.ts';
 import { isMix, serverNameOf } from '../scenario/pages.ts';
 import { isOwn, programOf } from '../scenario/variants.ts';
 import { generatorCores, sharesCores, type Cores } from '../machine/cores.ts';
-import { present } from '../present.ts';
+import { present, zip } from '../present.ts';
 import { mixPlan } from './mix-files.ts';
 import { drawnBy, type Group, type Plan, type PlannedVariant } from './plan.ts';
 import { expectedSeconds } from './times.ts';
@@ -71,7 +71,7 @@ export function loadPlanFor(
   const mixes = mixPlan(sides, stepped !== undefined);
   const { aloneSeconds = 0 } = mixes;
   const phase = (number: number): AlternateOptions => ({
-    sides: sides.map((side, index) => sideOptions(side, targets[index] as Target, cores, number)),
+    sides: zip(sides, targets).map(([side, target]) => sideOptions(side, target, cores, number)),
     ...present({ slice: optionalDuration(sliceSeconds), warmTogether }),
     // Each side is first in as many rounds as the others.
     first: 1 + ((round + Math.floor(sides.length * drawnBy(`${run} first`))) % sides.length),

@@ -114,7 +114,7 @@ export function makePlan(
     variants,
     cores,
     looks,
-    rounds: (looks.at(-1) as Look).rounds,
+    rounds: Math.max(...looks.map((look) => look.rounds)),
     sameWithin: options.sameWithin ?? defaultSameWithin,
     quick,
     exact,

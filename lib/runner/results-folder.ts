@@ -4,7 +4,7 @@ import { mkdir, rm, rmdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { closeNewFiles, freeBytes, makeFolder, requireSpace } from '../files.ts';
 import { checkWritable, requireClosedToOthers } from '../writing.ts';
-import { UserError } from '../errors.ts';
+import { UserError, systemError } from '../errors.ts';
 
 /**
  * Makes the folder `out` if it is missing.
@@ -39,7 +39,7 @@ export interface RunFolder {
 export async function createRunFolder(out: string, run: string): Promise<RunFolder> {
   const name = join(out, run);
   await mkdir(name, { mode: 0o700 }).catch((error: unknown) => {
-    if ((error as NodeJS.ErrnoException).code === 'EEXIST')
+    if (systemError(error).code === 'EEXIST')
       throw new UserError(`${name} is of a run that began in the same second: run again`);
     throw folderError(out, error);
   });
@@ -96,7 +96,7 @@ export async function explainFailure({ path, name }: RunFolder, error: unknown):
 
 /** @param inside its path in errors */
 function folderError(out: string, error: unknown, inside = out): unknown {
-  const { code, path } = error as NodeJS.ErrnoException;
+  const { code, path } = systemError(error);
   const reason = writeReasons[code ?? ''];
   const elsewhere = path !== undefined && !path.startsWith(inside) && !inside.startsWith(path);
   return reason === undefined || elsewhere

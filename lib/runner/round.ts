@@ -4,10 +4,8 @@ import { join } from 'node:path';
 import { roundRps, succeeded } from '../analysis/phases.ts';
 import { total } from '../analysis/statistics.ts';
 import { UserError } from '../errors.ts';
-import { whole } from '../format.ts';
 import { present } from '../present.ts';
-import type { Finding } from '../result/finding.ts';
-import type { Phase } from '../result/result.ts';
+import type { ColdSide, Finding } from '../result/finding.ts';
 import { serverFiguresOf } from '../result/server-metrics.ts';
 import type { Page } from '../scenario/model.ts';
 import { isMix, withRequests } from '../scenario/pages.ts';
@@ -131,23 +129,28 @@ function rpsOf({ plan }: RunContext, sides: readonly SideRound[]) {
 /** @throws StillCold, with all servers still running, if one still got faster after its warm-up, and that can be longer */
 function requireWarm(sides: readonly SideRound[], warmCosts: Attempt['warmCosts']): void {
   const longer = new Map<string, number>();
-  const texts: string[] = [];
+  const cold: ColdSide[] = [];
   for (const { stage, phases } of sides) {
     const { planned, servedSeconds } = stage;
     const { name } = planned.variant;
-    const cold = longerWarmup(planned.load, phases, warmCosts?.get(name), servedSeconds);
-    if (cold === undefined) continue;
-    longer.set(name, cold.seconds);
-    texts.push(
-      `${name} still got faster after its warm-up of ${cold.hadSeconds.toFixed(1)} s (from ${whole(cold.before)} to ${whole(cold.after)} µs of CPU time per request), which takes ${cold.seconds.toFixed(1)} s from now on`,
-    );
+    const warmup = longerWarmup(planned.load, phases, warmCosts?.get(name), servedSeconds);
+    if (warmup === undefined) continue;
+    const { seconds, hadSeconds, before, after } = warmup;
+    longer.set(name, seconds);
+    cold.push({
+      variant: name,
+      hadSeconds,
+      beforeUs: before,
+      afterUs: after,
+      nextSeconds: seconds,
+    });
   }
   if (longer.size === 0) return;
   const open = sides.map(({ stage, phases: [first] }) => {
     const seconds = (first?.continuous?.warmupSeconds ?? 0) + (first?.seconds ?? 0);
     return { ...stage, servedSeconds: (stage.servedSeconds ?? 0) + seconds };
   });
-  throw new StillCold(texts.join('; '), longer, open);
+  throw new StillCold({ code: 'still-cold', sides: cold }, longer, open);
 }
 
 /** @param place of the side among those of its group */
@@ -174,7 +177,8 @@ function outcomeOf(
     round,
   });
   // Only the step that stands for the round, which is chosen from sound ones, needs samples without a gap.
-  const phases = stepped === undefined ? all : [all[stepped.found.step] as Phase];
+  const step = stepped?.found.step;
+  const phases = step === undefined ? all : all.slice(step, step + 1);
   requireSampled(planned, samples, phases);
   const [first] = phases;
   if (first !== undefined && alarms.clientErrors !== undefined)

@@ -9,7 +9,6 @@ import { unsettled } from '../analysis/verdict.ts';
 import { inOneLine, messageOf, UserError } from '../errors.ts';
 import { counts, duration } from '../format.ts';
 import { sharesCores } from '../machine/cores.ts';
-import { present } from '../present.ts';
 import { buildResult, type Dropped } from './build-result.ts';
 import { FirstAnswers } from './first-answers.ts';
 import { coldFindings, unseenWaitsFindings } from './make-plan.ts';
@@ -283,11 +282,11 @@ class Rounds {
       this.#timeLeft.ended(this.#elapsedSeconds());
       const rps = { ...this.#rpsOf(this.#outcomes), ...error.rps };
       this.#lastRps = rps;
-      const { message: why, finding, isBeforeLoad } = error;
-      if (finding && isBeforeLoad) this.#note(finding);
-      else this.#dropped.push({ round: this.#attempts, why, rps, ...present({ finding }) });
+      const { finding } = error;
+      if (error.isBeforeLoad) this.#note(finding);
+      else this.#dropped.push({ round: this.#attempts, cause: finding, rps });
       if (error instanceof StillCold) await this.#lengthenWarmups(error);
-      else if (error instanceof TurnsMeet) await this.#loadAlone(error.variants, error.message);
+      else if (error instanceof TurnsMeet) await this.#loadAlone(error.variants, finding);
       else this.#countFailure(error, place);
       return error;
     }
@@ -302,13 +301,13 @@ class Rounds {
     this.#steps = [];
   }
 
-  async #lengthenWarmups({ warmupSeconds, message, open }: StillCold) {
+  async #lengthenWarmups({ warmupSeconds, finding, open }: StillCold) {
     this.#groups = withWarmups(this.#groups, warmupSeconds);
     this.#open = open;
     // The servers of another group are to be alone.
     if (this.#groups.length > 1) await this.#stopOpen();
     // Earlier rounds had the same warm-up, and may have been cold from begin to end.
-    if (this.#kept.length < minimumRounds) await this.#dropKept(message);
+    if (this.#kept.length < minimumRounds) await this.#dropKept(finding);
   }
 
   async #stopOpen() {
@@ -371,7 +370,7 @@ class Rounds {
     const news = this.#timeLeft.newsOf(place - 1, rounds, at);
     if (news === undefined) return;
     const most = Math.max(rounds, expectedRounds(this.#plan).most - place + 1);
-    const [least = 0, longest = 0] = [rounds, most].map((count) => this.#timeLeft.left(count, at));
+    const [least, longest] = [this.#timeLeft.left(rounds, at), this.#timeLeft.left(most, at)];
     const reason =
       news === 'earlier' ? 'rounds take less time than planned' : this.#reasonOfTime(group);
     const time = news === 'open' ? `${duration(at)} so far` : timeText(least, longest);
@@ -456,33 +455,33 @@ class Rounds {
       );
       if (disagreement === undefined) continue;
       const { name: variant, ratio } = disagreement;
-      const finding = { code: 'not-in-turns', variant, ...ratio } as const;
+      const seen = { code: 'not-in-turns', variant, ...ratio } as const;
       if (this.#timeIsOver(0, minimumRounds)) {
-        this.#note(finding);
+        this.#note(seen);
         continue;
       }
-      const note = this.#note({ ...finding, droppedRounds: this.#kept.length });
-      this.#events.say(note);
+      const finding: Finding = { ...seen, droppedRounds: this.#kept.length };
+      this.#events.say(this.#note(finding));
       const longer = sides.map(({ variant, load }) => {
         const seconds = Math.max(load.warmupSeconds, apartWarmupSeconds);
         return [variant.name, seconds] as const;
       });
       this.#groups = withWarmups(this.#groups, new Map(longer));
-      await this.#loadAlone(names, note);
+      await this.#loadAlone(names, finding);
       return true;
     }
     return false;
   }
 
   /** From now on loads these variants one after the other. Rounds in turns no longer count. */
-  async #loadAlone(variants: ReadonlySet<string>, why: string) {
+  async #loadAlone(variants: ReadonlySet<string>, cause: Finding) {
     this.#groups = apart(this.#groups, variants);
-    await this.#dropKept(why);
+    await this.#dropKept(cause);
   }
 
-  async #dropKept(why: string) {
+  async #dropKept(cause: Finding) {
     for (const { round, outcomes } of this.#kept.splice(0)) {
-      this.#dropped.push({ round, why, rps: this.#rpsOf(outcomes), counted: true });
+      this.#dropped.push({ round, cause, rps: this.#rpsOf(outcomes), counted: true });
       const problem = await this.#context.sink?.forget(this.#plan, round);
       if (problem) this.#found([problem]);
     }

@@ -76,7 +76,7 @@ export function sampleUsage({ servers, shared }: UsageReaders) {
   );
   return {
     /** The samples so far, of the server at that place. */
-    samplesOf: (place: number) => samples[place] as UsageSample[],
+    samplesOf: (place: number) => samples[place] ?? [],
     /** Takes a last sample and ends. */
     stop() {
       clearInterval(timer);
@@ -95,9 +95,9 @@ export function withServer(
   place: number,
 ): UsageSample[] {
   const remote = there[place] ?? [];
-  if (remote.length === 0) return [...samples];
-  const lastBy = (atMs: number) =>
-    remote.findLast((sample) => sample.atMs <= atMs) ?? (remote[0] as RemoteSample);
+  const [first] = remote;
+  if (first === undefined) return [...samples];
+  const lastBy = (atMs: number) => remote.findLast((sample) => sample.atMs <= atMs) ?? first;
   const readings = remote.flatMap(({ atMs, machine }) => (machine ? [{ atMs, ...machine }] : []));
   const isKnown = readings.length > 0 && readings.every(({ server }) => server !== null);
   return samples.map((sample) => {
@@ -168,7 +168,9 @@ export function valueAt<S extends { atMs: number }>(
   const next = samples.findIndex((sample) => sample.atMs >= atMs);
   const before = next === -1 ? samples.at(-1) : samples[next - 1];
   const after = samples[next];
-  if (before === undefined || after === undefined) return of((before ?? after) as S);
+  const nearest = before ?? after;
+  if (nearest === undefined) throw new RangeError('no samples');
+  if (before === undefined || after === undefined) return of(nearest);
   const perMs = (of(after) - of(before)) / (after.atMs - before.atMs);
   return of(before) + perMs * (atMs - before.atMs);
 }

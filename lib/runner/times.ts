@@ -1,5 +1,4 @@
 // How long loads, groups, rounds and runs take, and when verdicts are looked at.
-import type { Look } from '../analysis/looks.ts';
 import { total } from '../analysis/statistics.ts';
 import type { Load } from '../scenario/load.ts';
 import type { Page } from '../scenario/model.ts';
@@ -88,7 +87,7 @@ export function estimatedSeconds(plan: PlanDraft, rounds = expectedRounds(plan).
 export function expectedRounds(plan: PlanDraft) {
   const { maxTimeSeconds = Infinity } = plan;
   const inTime = Math.max(1, Math.floor(maxTimeSeconds / secondsPerRound(plan)));
-  const [{ rounds }] = plan.looks as [Look];
+  const rounds = Math.min(...plan.looks.map((look) => look.rounds));
   return { fewest: Math.min(rounds, inTime), most: Math.min(plan.rounds, inTime) };
 }
 

@@ -1,6 +1,7 @@
 // Loads a group's servers with k6, while observers look on.
 import { k6Files, type LoadPlan, type PhaseOutcome } from '../k6/load-plan.ts';
 import { overflowFindings } from '../analysis/findings.ts';
+import { zip } from '../present.ts';
 import { sentencesOf } from '../report/finding-words.ts';
 import type { LoadResult } from '../result/load-result.ts';
 import { pathOfPage } from '../scenario/pages.ts';
@@ -66,11 +67,11 @@ export async function underLoad(
     });
     if ('failure' in end) throw withOverflows(end.failure, stages, end.observed);
     const { outcomes, observed } = end;
-    return stages.map((stage, side) => ({
-      ...(observed[side] as Observed),
+    return zip(stages, observed).map(([stage, seen], side) => ({
+      ...seen,
       stage,
       outcomes,
-      results: outcomes.map(({ results }) => results[side] as LoadResult),
+      results: outcomes.flatMap(({ results }) => results[side] ?? []),
       recordFile: k6Files(folder).record,
       unsent: output === null,
     }));

@@ -1,8 +1,8 @@
 // The lengths of warm-ups where a round's differ from those of the plan. The method: docs/verdicts.md.
 import { coldCosts } from '../analysis/continuous.ts';
 import { hasPaused, serverCpuSecondsPerResponse } from '../analysis/phases.ts';
-import { median, total } from '../analysis/statistics.ts';
-import { present } from '../present.ts';
+import { median, total, minus } from '../analysis/statistics.ts';
+import { present, zip } from '../present.ts';
 import type { Phase } from '../result/result.ts';
 import { isAtRate, type Load } from '../scenario/load.ts';
 import type { ServerSpec } from '../scenario/model.ts';
@@ -104,8 +104,7 @@ export function withCoarseWarmup(group: Group, rps: Readonly<Record<string, numb
     .filter(Number.isFinite)
     .toSorted((a, b) => a - b);
   if (logs.length < Math.max(2, group.sides.length)) return group;
-  const differences = logs.slice(1).map((log, place) => log - (logs[place] as number));
-  const least = Math.min(...differences);
+  const least = Math.min(...minus(logs.slice(1), logs));
   // At a rate two sides may have exactly the same requests/s.
   if (least === 0) return group;
   const warmupGain = Math.expm1(gainPart * least);
@@ -240,8 +239,7 @@ export function longerWarmup(
  * @param group with the new warm-ups
  */
 export function goingOn(stages: readonly Stage[], { sides }: Group): Stage[] {
-  return stages.map((stage, side) => {
-    const { load } = sides[side] as PlannedVariant;
+  return zip(stages, sides).map(([stage, { load }]) => {
     const { servedSeconds = 0, planned } = stage;
     const warmupSeconds = Math.max(planned.load.warmupSeconds, load.warmupSeconds - servedSeconds);
     const { warmupLimitSeconds } = planned.load;

@@ -1,5 +1,5 @@
 // Checks a scenario when its file is loaded, before anything is installed or started.
-import { UserError } from '../errors.ts';
+import { UserError, messageOf } from '../errors.ts';
 import { present, repeated } from '../present.ts';
 import { hasStreams, isHttp2 } from './load.ts';
 import { isMethod, problemOfHeader } from './load/flags.ts';
@@ -182,7 +182,7 @@ function problemOfAny(server: CommandServer | AddressServer): string | undefined
     commandWords(server.command, 0);
     return undefined;
   } catch (error) {
-    return `has a command that cannot run: ${(error as Error).message}`;
+    return `has a command that cannot run: ${messageOf(error)}`;
   }
 }
 

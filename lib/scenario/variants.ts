@@ -42,7 +42,7 @@ export function configOf(server: ServerSpec): readonly string[] {
 /** The name of the server or of a command's program, or the host of an address. */
 export function programOf(server: ServerSpec): string {
   if (isConfigured(server)) return server.name;
-  if (server.name === 'command') return path.basename(commandWords(server.command, 0)[0] as string);
+  if (server.name === 'command') return path.basename(commandWords(server.command, 0)[0]);
   return new URL(server.origin).host;
 }
 

@@ -1,6 +1,6 @@
 // Asks a server for all pages of a load, and compares the answers with the expected ones.
 import { total, weightedMean } from '../analysis/statistics.ts';
-import { UserError } from '../errors.ts';
+import { UserError, messageOf } from '../errors.ts';
 import { hundredths, percent, whole } from '../format.ts';
 import { limited } from '../signals.ts';
 import type { LoadRequest } from '../scenario/model.ts';
@@ -139,8 +139,8 @@ async function askAlone(
   try {
     return await onConnection(check, limited(signal, pageLimitMs), (ask) => ask(request));
   } catch (error) {
-    const { name } = error as Error;
-    if (name !== 'TimeoutError') return error as Error;
+    const problem = error instanceof Error ? error : new Error(messageOf(error));
+    if (problem.name !== 'TimeoutError') return problem;
     return new Error(`no answer within ${pageLimitMs / 1000} s`);
   }
 }

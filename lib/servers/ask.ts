@@ -172,7 +172,7 @@ export class EndlessBody extends Error {
 async function answerOf(
   status = 0,
   headers: IncomingHttpHeaders,
-  body: AsyncIterable<unknown>,
+  body: AsyncIterable<Buffer>,
   signal: AbortSignal,
 ): Promise<Answer> {
   const { 'content-encoding': encoding = '', 'content-type': type = '', location = '' } = headers;
@@ -180,8 +180,8 @@ async function answerOf(
   const hash = createHash('sha1');
   try {
     for await (const chunk of body) {
-      bytes += (chunk as Buffer).length;
-      hash.update(chunk as Buffer);
+      bytes += chunk.length;
+      hash.update(chunk);
     }
     // A body without a length seems to end when the signal closes its connection.
     signal.throwIfAborted();

@@ -1,5 +1,5 @@
-// The person's own command before the servers start: --prepare, or a scenario's `prepare`. It comes from a command line or a scenario
-// file alone, so it runs as the caller, with all rights that the caller has.
+// The person's own commands: --prepare or a scenario's `prepare` before the servers start, and what builds a side. They come from a
+// command line or a scenario file alone, so they run as the caller, with all rights that the caller has.
 import { setTimeout as delay } from 'node:timers/promises';
 import { helper } from '../../bin/trust.mjs';
 import { inOneLine, UserError } from '../errors.ts';
@@ -32,45 +32,84 @@ export interface BeforeStart {
   limitSeconds?: number;
 }
 
-/**
- * Runs the command to its end, and then ends the processes that it left running (TERM, KILL 5 s later). Keeps none of its output.
- * @throws UserError if it fails or takes longer than 60 s; the signal's reason
- */
+/** As runOwnCommand, with 60 s. */
 export async function runBeforeStart({
   command,
   signal,
   say,
   limitSeconds = prepareSeconds,
 }: BeforeStart): Promise<void> {
+  await runOwnCommand({
+    command,
+    what: `prepare '${shownPart(command)}'`,
+    folder: fromCallersFolder('.'),
+    limitSeconds,
+    ifLate: 'do what takes longer before the run',
+    ifLeft: "start what servers need before bakeoff, or in the servers' commands",
+    signal,
+    say,
+  });
+}
+
+export interface OwnCommand {
+  /** Runs in sh, without input. */
+  command: string;
+  /** Names it in messages. */
+  what: string;
+  folder: string;
+  limitSeconds: number;
+  /** What to do if it takes longer, and if it leaves processes. */
+  ifLate: string;
+  ifLeft: string;
+  signal: AbortSignal;
+  /** Gets a line about processes that the command left running. */
+  say: (line: string) => void;
+  /** Gets the end of its output, without credentials, if it fails or takes longer. */
+  onFailure?: (output: string) => void;
+}
+
+/**
+ * Runs the command to its end, and then ends the processes that it left running (TERM, KILL 5 s later). Keeps none of its output.
+ * @throws UserError if it fails or takes longer than its limit; the signal's reason
+ */
+export async function runOwnCommand({
+  command,
+  what,
+  folder,
+  limitSeconds,
+  ifLate,
+  ifLeft,
+  signal,
+  say,
+  onFailure,
+}: OwnCommand): Promise<void> {
   signal.throwIfAborted();
-  const what = `prepare '${shownPart(command)}'`;
   const scratch = await makeScratch();
-  const child = await startIn(scratch, command);
+  const child = await startIn(scratch, command, folder);
   const output = watchOutput(child);
   // The command writes no log.
   const { gone, stop } = watchLifecycle(what, child, '/dev/null', scratch, true);
   await untilOver(child, signal, limitSeconds);
   const isLate = !child.hasExited();
   await stop();
-  const last = await output.lastLine();
+  const written = await output.end();
+  const last = lastLine(written);
   signal.throwIfAborted();
+  const { code, signal: by, left } = await gone;
+  if (isLate || code !== 0) onFailure?.(written);
   if (isLate)
     throw new UserError(
-      `${what} has not ended within ${limitSeconds} s, so it was ended: do what takes longer before the run${last === '' ? '' : `; its output ends: ${last}`}`,
+      `${what} has not ended within ${limitSeconds} s, so it was ended: ${ifLate}${last === '' ? '' : `; its output ends: ${last}`}`,
     );
-  const { code, signal: by, left } = await gone;
   if (code !== 0)
     throw new UserError(
       `${what} ended ${by === null ? `with code ${code}` : `by ${by}`}${last === '' ? '' : `: ${last}`}`,
     );
   if (left.length > 0)
-    say(
-      `${what} left processes running (pid ${left.join(', ')}), which were ended: start what servers need before bakeoff, or in the servers' commands`,
-    );
+    say(`${what} left processes running (pid ${left.join(', ')}), which were ended: ${ifLeft}`);
 }
 
-async function startIn(scratch: Scratch, command: string): Promise<Child> {
-  const cwd = fromCallersFolder('.');
+async function startIn(scratch: Scratch, command: string, cwd: string): Promise<Child> {
   try {
     const child = await startChild({
       command: 'sh',
@@ -109,11 +148,11 @@ function watchOutput({ process: { stdout } }: Child) {
     kept = (kept + text).slice(-mostKept);
   });
   return {
-    /** Returns the last line of the output, without credentials, once all processes have ended; '' if there is none. */
-    async lastLine(): Promise<string> {
+    /** Returns the end of the output, without credentials, once all processes have ended. */
+    async end(): Promise<string> {
       await Promise.race([closed, delay(lastOutputMs, undefined, { ref: false })]);
       stdout?.destroy();
-      return shownCommand(lastLine(kept));
+      return shownCommand(kept);
     },
   };
 }

@@ -4,6 +4,7 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { total } from '../analysis/statistics.ts';
+import { systemError } from '../errors.ts';
 import { ifThere, linkOf, namesIn, textOf } from '../files.ts';
 import { livingFolder } from '../proc-files.ts';
 import { whole } from '../format.ts';
@@ -265,7 +266,7 @@ function hidesFiles(pid: string): boolean {
     fs.readlinkSync(`${livingFolder(pid)}/cwd`);
     return false;
   } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'EACCES';
+    return systemError(error).code === 'EACCES';
   }
 }
 

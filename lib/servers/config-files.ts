@@ -2,7 +2,15 @@
 import { readdir, readFile, realpath } from 'node:fs/promises';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { addressIn, prefixed, unknownWord, UserError, withShortQuotes, wordIn } from '../errors.ts';
+import {
+  addressIn,
+  prefixed,
+  unknownWord,
+  UserError,
+  withShortQuotes,
+  wordIn,
+  messageOf,
+} from '../errors.ts';
 import { missing, namesIn, namesOpenToAll, readBytes, requirePlainPath } from '../files.ts';
 import type { ConfiguredServer, ServerName } from '../scenario/model.ts';
 import type { Build, ServerKind } from './server.ts';
@@ -81,7 +89,7 @@ export async function readText(file: string, by?: Inclusion, kind = 'config'): P
   try {
     bytes = readBytes(file, mostConfigBytes, { forAll: by !== undefined && forAll() });
   } catch (error) {
-    const problem = (error as Error).message;
+    const problem = messageOf(error);
     return fail(problem === missing ? problem + beside : problem);
   }
   if (bytes.includes(0)) fail('it is not text');

@@ -16,7 +16,7 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { UserError, unknownWord } from '../errors.ts';
+import { UserError, unknownWord, messageOf, systemError } from '../errors.ts';
 import { openFolder } from '../files.ts';
 import { configsFolder } from './config-files.ts';
 
@@ -46,7 +46,7 @@ export async function copyDocroot(docroot: string, target: string): Promise<void
     try {
       copyFolder(folder, target);
     } catch (error) {
-      throw new UserError(`cannot copy the docroot ${folder}: ${(error as Error).message}`);
+      throw new UserError(`cannot copy the docroot ${folder}: ${messageOf(error)}`);
     }
   }
   chmodSync(target, 0o755);
@@ -102,7 +102,7 @@ function openPlace(place: string, name: string): number {
     return openSync(`/proc/self/fd/${found}`, constants.O_RDONLY | constants.O_NONBLOCK);
   } catch (error) {
     // The system's message names the descriptor.
-    const { code } = error as NodeJS.ErrnoException;
+    const { code } = systemError(error);
     throw code === undefined ? error : new Error(`${name} cannot be opened: ${code}`);
   } finally {
     closeSync(found);

@@ -9,7 +9,7 @@ import {
   yamlPairs,
   printYaml,
   readYaml,
-  treeOf,
+  mapOf,
   type MapTree,
 } from './own/yaml.ts';
 import type { ComposedConfig, Place, ServerKind } from './server.ts';
@@ -44,10 +44,10 @@ async function compose(names: readonly string[], place: Place): Promise<Composed
     ? { listen, hosts: { [host]: { paths } } }
     : { hosts: { [host]: { listen, paths } } };
   // h2o's default is a thread per core of the machine, allowed or not.
-  const machine = treeOf({ 'num-threads': place.workers, ...where });
+  const machine = mapOf({ 'num-threads': place.workers, ...where });
   const pairs = config.pairs.filter(({ key }) => !leftOut.includes(key));
   return {
-    text: printYaml(merge({ ...config, pairs }, machine as MapTree)),
+    text: printYaml(merge({ ...config, pairs }, machine)),
     tls,
     protocol: tls ? 'h2' : 'http/1.1',
     args: (configFile) => ['-c', configFile],

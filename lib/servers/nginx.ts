@@ -4,6 +4,7 @@ import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { addressIn, UserError } from '../errors.ts';
 import { present } from '../present.ts';
+import { mayTurnAway } from '../result/redirections.ts';
 import { atLeast } from '../setup/machine.ts';
 import { isThereForServer, ourLines, ours, readLayers } from './config-files.ts';
 import {
@@ -174,9 +175,8 @@ async function adoptNginx(file: string, place: AdoptPlace, build: Build): Promis
     if (limits.some((lines) => lines.has(line))) {
       const delays =
         line.args.some((word) => word.startsWith('burst=')) && !line.args.includes('nodelay');
-      copy.notes.push(
-        `${asWritten(line)}${allowedBy(line, config)} at ${line.origin}: may turn away ${delays ? 'or delay ' : ''}requests of the load`,
-      );
+      const rate = allowedBy(line, config);
+      copy.notes.push(mayTurnAway(asWritten(line), line.origin, delays, rate));
     }
   const closing = serving.find((line) => asWritten(line) === 'return 444');
   const hangsUp = closing && `return 444 at ${closing.origin} closes a connection unanswered`;
@@ -192,15 +192,14 @@ async function adoptNginx(file: string, place: AdoptPlace, build: Build): Promis
   };
 }
 
-/** Returns " (rate=100r/s)" for a limit_req whose zone has it, else ''. */
-function allowedBy({ args }: Directive, config: readonly Directive[]): string {
+/** Returns "rate=100r/s" of a limit_req's zone; undefined for another limit. */
+function allowedBy({ args }: Directive, config: readonly Directive[]): string | undefined {
   const wordOf = (words: readonly string[], name: string) =>
     words.map(bareWord).find((word) => word.startsWith(`${name}=`));
   const zone = wordOf(args, 'zone');
   const zones = findDirectives(config, 'limit_req_zone');
   const its = zones.find((line) => wordOf(line.args, 'zone')?.startsWith(`${zone}:`));
-  const rate = its && wordOf(its.args, 'rate');
-  return rate === undefined ? '' : ` (${rate})`;
+  return its && wordOf(its.args, 'rate');
 }
 
 function isRelative({ args }: Directive): boolean {

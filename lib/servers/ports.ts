@@ -3,7 +3,7 @@ import { randomInt } from 'node:crypto';
 import { closeSync, openSync, readdirSync, readSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
-import { UserError } from '../errors.ts';
+import { UserError, systemError } from '../errors.ts';
 import { ifThere, linkOf, textOf } from '../files.ts';
 import { run, type Before } from '../process.ts';
 import { livingFolder, socketsOf } from '../proc-files.ts';
@@ -106,7 +106,7 @@ function noPort(pid: number, at: Address, who: string, limitMs: number): string 
   try {
     readdirSync(`/proc/${pid}/fd`);
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'EACCES')
+    if (systemError(error).code === 'EACCES')
       return `${who} hides from this user whether ${hostAndPort(at)} is its own: its file has rights of its own (setcap, setuid) or cannot be read; take a copy without them (cp), or start bakeoff as root`;
   }
   return `${who} does not listen on ${hostAndPort(at)} within ${limitMs / 1000} s, where somebody else answers: end that, or see why it waits; a container or a service is compared by its address`;

@@ -76,7 +76,7 @@ export async function prepareConfigured(
     throw new UserError(
       `${name} speaks HTTP/2 only: choose the protocol h2 or h2c for it, or another server`,
     );
-  const command = spec.binary ?? (options.binaries[name] as string);
+  const command = spec.binary ?? options.binaries[name] ?? name;
   const build = await serverBuild(name, command, signal);
   const isOwn = spec.asIs !== undefined;
   const folder = path.resolve(options.folder);

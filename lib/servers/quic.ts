@@ -33,7 +33,8 @@ export async function requireQuic(origin: string, signal: AbortSignal): Promise<
   try {
     greet();
     for (;;) {
-      const [answer] = (await once(socket, 'message', { signal: until })) as [Buffer];
+      const [answer]: Buffer[] = await once(socket, 'message', { signal: until });
+      if (answer === undefined) continue;
       if (answer.length > 14 && answer.readUInt32BE(1) === 0 && answer.subarray(6, 14).equals(id))
         return;
     }

@@ -1,6 +1,6 @@
 // Waits until a started server answers its page as it should.
 import { setTimeout as delay } from 'node:timers/promises';
-import { UserError } from '../errors.ts';
+import { UserError, messageOf, systemError } from '../errors.ts';
 import { needsTls } from '../scenario/load.ts';
 import type { LoadRequest, Protocol } from '../scenario/model.ts';
 import { shownUrl } from '../secrets.ts';
@@ -66,7 +66,8 @@ export async function waitUntilReady(
         const unanswered = `did not answer over ${protocol}`;
         if (late.signal.aborted && isLong) fail(`${unanswered} ${within}`, '');
         if (late.signal.aborted) fail(`${unanswered} ${within}${last}`, hint);
-        const { code = '', message } = error as NodeJS.ErrnoException;
+        const { code = '' } = systemError(error);
+        const message = messageOf(error);
         const problem = wrongProtocol(code, message, protocol);
         if (problem !== undefined) fail(problem);
         const isRefused = code === 'ECONNREFUSED';

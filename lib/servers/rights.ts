@@ -11,15 +11,13 @@ import { lastLine, run, type Before, type RunAs } from '../process.ts';
  * User ids that nothing else uses (see "Users, Groups, UIDs and GIDs" of systemd). The second range is for containers, which may have no
  * higher ids.
  */
-const freeIds = [
-  { first: 0x7000_0000, count: 0x0800_0000 },
-  { first: 61_184, count: 4336 },
-];
+const systemIds = { first: 0x7000_0000, count: 0x0800_0000 };
+const freeIds = [systemIds, { first: 61_184, count: 4336 }];
 
 /** Returns a user for one server: no file and no other process belongs to this user. Returns undefined if bakeoff does not run as root. */
 export function unprivilegedUser(): RunAs | undefined {
   if (process.geteuid?.() !== 0) return undefined;
-  const range = freeIds.find(isMapped) ?? (freeIds[0] as (typeof freeIds)[number]);
+  const range = freeIds.find(isMapped) ?? systemIds;
   const taken = idsInUse();
   for (;;) {
     // The next id belongs to the process that ends the server's processes (scope.ts).
@@ -30,7 +28,7 @@ export function unprivilegedUser(): RunAs | undefined {
 }
 
 /** Whether this process's user namespace has these ids. */
-function isMapped({ first, count }: (typeof freeIds)[number]): boolean {
+function isMapped({ first, count }: typeof systemIds): boolean {
   const holds = (line: string) => {
     const [begin = NaN, , size = 0] = line.trim().split(/\s+/).map(Number);
     return begin <= first && first + count <= begin + size;

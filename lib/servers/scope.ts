@@ -60,7 +60,10 @@ export async function openScope(folder: string, user?: RunAs) {
     const roots = processIds('/proc').filter(isOwn);
     const all = new Set(roots.flatMap((root) => processTree('/proc', root)));
     const running = [...all].filter(runningFields);
-    for (const pid of running) seen.set(pid, startOf(pid) as string);
+    for (const pid of running) {
+      const start = startOf(pid);
+      if (start !== undefined) seen.set(pid, start);
+    }
     return running;
   }
 
@@ -152,7 +155,8 @@ function processesOf({ uid }: RunAs): string[] {
 /** An ended process may stay in the process table for a while. A process whose first thread has ended may run on. */
 function runningFields(pid: string): string[] | undefined {
   const fields = statFields(`/proc/${pid}`);
-  const hasEnded = fields !== undefined && /^[ZX]$/.test(fields[0] as string);
+  const [state = ''] = fields ?? [];
+  const hasEnded = /^[ZX]$/.test(state);
   return hasEnded && namesIn(`/proc/${pid}/task`).length < 2 ? undefined : fields;
 }
 

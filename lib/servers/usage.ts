@@ -107,7 +107,7 @@ function watchReaped(proc: string) {
   const readStat = (pid: string, watched: Parent) => {
     const stat = statFields(`${proc}/${pid}`);
     if (stat === undefined) return;
-    watched.parent = stat[1] as string;
+    [, watched.parent = ''] = stat;
     // cminflt, cutime and cstime of proc(5): no child runs without page faults.
     watched.hasReaped = Number(stat[8]) > 0;
     watched.reaped = (Number(stat[13]) + Number(stat[14])) / ticksPerSecond;

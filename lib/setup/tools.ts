@@ -9,6 +9,7 @@ import { UserError } from '../errors.ts';
 import { textOf } from '../files.ts';
 import { enumeration, percent } from '../format.ts';
 import { withLock } from '../machine/locks.ts';
+import { keysOf } from '../present.ts';
 import { lastLine, run, type Finished, withUserUmask } from '../process.ts';
 import { toItsEnd } from '../signals.ts';
 import { lookForK6, type Build } from './k6.ts';
@@ -177,10 +178,10 @@ export function aptPackages(tool: PackagedTool): string[] {
 }
 
 async function howToInstall(tool: PackagedTool, machine: Machine): Promise<string> {
-  for (const [manager, install] of Object.entries(installs)) {
-    const packages = packagesOf(tool, manager as Manager);
+  for (const manager of keysOf(installs)) {
+    const packages = packagesOf(tool, manager);
     if (packages !== undefined && (await find(manager, machine)) !== undefined)
-      return `install it with: ${machine.isRoot ? '' : 'sudo '}${install} ${packages}`;
+      return `install it with: ${machine.isRoot ? '' : 'sudo '}${installs[manager]} ${packages}`;
   }
   return `get it from ${packaged[tool].page}`;
 }
@@ -233,7 +234,7 @@ async function aptInstall(
     };
     // The simulation names the old version of packages to upgrade.
     const added = [...(await install('--simulate')).matchAll(/^Inst (\S+) \(/gm)].map(
-      ([, name]) => name as string,
+      ([, name = '']) => name,
     );
     const others = added.filter((name) => !packages.includes(name)).length;
     const more =

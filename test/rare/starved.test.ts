@@ -33,7 +33,7 @@ test('the side that starved is named, and there is no verdict', async () => {
   const args = [file, ...`--rounds 4 --store none --no-why --out ${out}`.split(' ')];
   const { comparisons } = await wholeResult(startScenario(args, home.env), out);
   const why = expect.stringMatching(
-    /^one waited \d+ % of its turns for cores that other programs used, many \d+(\.\d+)? %, but it has more requests under way and loses less by that$/,
+    /^one waited \d+ % of its turns for cores that other programs used, many \d+(\.\d+)? %, and many loses less by that, since it has more requests under way$/,
   );
   expect(comparisons).toEqual([expect.objectContaining({ verdict: 'none', why })]);
 });

@@ -70,6 +70,7 @@ const withVerdict = (verdict: Comparison['verdict'], ratio = 1.33): Result => {
     ratio,
     ci95: [ratio / 1.02, ratio * 1.02] as [number, number],
     why: 'too few',
+    roundsNeeded: verdict === 'inconclusive' ? 16 : null,
   }));
   return { ...measured, comparisons };
 };
@@ -206,7 +207,7 @@ test('an undecided claim gives the reason', () => {
   );
   expect(decideIn(measured, { packetsAbout: 1 }).seen).toContain('were not seen');
   expect(decideIn(withVerdict('inconclusive'), { is: 'faster' }).seen).toMatch(
-    / inconclusive \(too few\)$/,
+    / inconclusive \(about 16 rounds would probably decide\)$/,
   );
   const lacks = ['s: nghttpd is missing'];
   expect(
@@ -331,6 +332,7 @@ test('the page says why a claim is open and what has a part, without noise of su
         ...comparison,
         verdict: 'inconclusive' as const,
         why: 'the interval includes 1: about 16 rounds would probably decide',
+        roundsNeeded: 16,
       },
     ],
   };

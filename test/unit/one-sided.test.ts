@@ -139,13 +139,13 @@ test.each<[string, Sides, number, RegExp]>([
     'has more requests under way',
     moreUnderWay,
     0.4,
-    /^a waited 40 % .*, b 40 %, but it has more requests/,
+    /^a waited 40 % .*, b 40 %, and b loses less by that, since it has more requests under way$/,
   ],
   [
     'takes far more CPU time',
     dearer,
     0.85,
-    /^b waited 85 % .*, a 85 %, but its requests take less CPU time and it loses less by that$/,
+    /^b waited 85 % .*, a 85 %, and a loses less by that, since its requests take less CPU time$/,
   ],
 ])('equal waits cost the verdict if one side %s', (_, sides, share, why) => {
   const judgedAt = (waited: number) => summarise(facts, sides(waited)).comparisons[0];

@@ -133,23 +133,23 @@ test.each<[string, [number, number], RegExp]>([
 });
 
 test('a dropped round is kept as a figure, with its cause', async () => {
-  const disturbed = new Disturbance('b stood still');
+  const cause = { code: 'generator-stopped', variant: 'workers' } as const;
+  const disturbed = new Disturbance(cause);
   disturbed.rps = { workers: 1000, 'open-file-cache': 400 };
   const { result } = await runOf([2000, disturbed, 2000, 2000, 2000], { rounds: 4 });
-  expect(result.dropped).toEqual([{ round: 2, why: 'b stood still', rps: disturbed.rps }]);
+  expect(result.dropped).toEqual([{ round: 2, cause, rps: disturbed.rps }]);
   expect(result.warnings).toContain(
-    'round 2 was dropped and repeated as round 3: b stood still; open-file-cache had 400 requests/s in it, 2,000 in the others',
+    'round 2 was dropped and repeated as round 3: workers: the load generator (k6) was stopped: find what stops it (SIGSTOP, a debugger); open-file-cache had 400 requests/s in it, 2,000 in the others',
   );
 });
 
 test('sides are loaded one after the other once a quota held a server back', async () => {
   const held = new TurnsMeet(heldBack, new Set(['workers', 'open-file-cache']));
   const { result, lines, groups } = await runOf([500, held, ...clear]);
-  const why = sentenceOf(heldBack);
-  expect(lines).toEqual([`rounds 1 to 2 are dropped and repeated: ${why}`]);
+  expect(lines).toEqual([`rounds 1 to 2 are dropped and repeated: ${sentenceOf(heldBack)}`]);
   expect(result.dropped).toEqual([
-    { round: 2, why, rps: {} },
-    { round: 1, why, rps: { workers: 1000, 'open-file-cache': 500 }, counted: true },
+    { round: 2, cause: heldBack, rps: {} },
+    { round: 1, cause: heldBack, rps: { workers: 1000, 'open-file-cache': 500 }, counted: true },
   ]);
   expect(roundsOf(result)).toEqual([3, 4, 5, 6]);
   expect(groups.map(({ sides }) => sides.length)).toEqual([2, 2, ...Array(8).fill(1)]);

@@ -102,9 +102,10 @@ export async function possiblePairs(
 
 /** Opens the key and prints the score. */
 function opened(pairs: readonly KnownPair[], runs: readonly PairRun[]): 0 | 3 {
-  const scored = runs.map((pairRun) =>
-    scoreOf(pairs[pairRun.number - 1] as KnownPair, pairRun, defaultSameWithin),
-  );
+  const scored = runs.flatMap((pairRun) => {
+    const pair = pairs[pairRun.number - 1];
+    return pair === undefined ? [] : [scoreOf(pair, pairRun, defaultSameWithin)];
+  });
   for (const table of scoreTables(scored)) {
     console.log('');
     for (const line of terminalTable(table, terminal())) console.log(line);
@@ -201,7 +202,7 @@ async function happening(
   const { cores, binaries, server } = lab;
   if (what === "a busy loop on the servers' core") return busyLoop(cores.serverCpus);
   if (what === "a busy loop on the generator's core") return busyLoop(cores.generatorCpus);
-  if (what === 'stops k6') return stopped(processesWith(binaries.k6 as string, ''));
+  if (what === 'stops k6') return stopped(processesWith(binaries.k6, ''));
   const a = processesWith(server, sideA.options);
   if (what === 'stops InfluxDB') {
     const databases = processesWith(binaries.influxd ?? '', '');

@@ -16,7 +16,7 @@ import { calibrationPage, calibrationText } from './page.ts';
 import { canLoad, findPeers, requirePeerNames, type Peer } from './installed-peers.ts';
 import { knownServers } from './known-servers.ts';
 import type { KnownServer } from './servers.ts';
-import { allNames } from '../../present.ts';
+import { allNames, zip } from '../../present.ts';
 
 export interface CalibrateOptions {
   additions: Additions;
@@ -58,7 +58,7 @@ async function calibrateIn(
   { isQuick, peers: asked, command, folder }: CalibrateOptions,
 ): Promise<0 | 3> {
   const usual = isQuick ? [] : undefined;
-  const peers = await findPeers(lab.binaries.k6 as string, asked ?? usual, lab.signal);
+  const peers = await findPeers(lab.binaries.k6, asked ?? usual, lab.signal);
   const calibration: Calibration = {
     command,
     startedAt: new Date().toISOString(),
@@ -110,16 +110,14 @@ async function measureAll(
 ): Promise<void> {
   const measuring = new Measuring(lab);
   const servers = cases.map(({ known }) => known);
-  const caseOf = (known: KnownServer): Case =>
-    cases.find((testCase) => testCase.known === known) as Case;
   try {
     for (const arrangement of arrangements) {
       if (isQuick && arrangement === '8 sides') continue;
       for (const sides of groupsOfSides(servers, arrangement)) {
         lab.say(`${arrangement} · ${namesOf(sides)}`);
         const all = await measuring.turns(sides);
-        for (const [place, seen] of all.entries())
-          caseOf(sides[place] as KnownServer).seen.set(arrangement, seen);
+        for (const [known, seen] of zip(sides, all))
+          cases.find((testCase) => testCase.known === known)?.seen.set(arrangement, seen);
       }
     }
     for (const peer of peers)

@@ -93,7 +93,7 @@ export async function costTable(options: CalibrateOptions): Promise<0> {
   const release = await oneRunAtATime();
   const length = isQuick ? { rounds: 3, seconds: 3 } : { rounds: 6, seconds: 8 };
   const measureAll = async (lab: Lab): Promise<void> => {
-    const found = await findPeers(lab.binaries.k6 as string, peers, lab.signal);
+    const found = await findPeers(lab.binaries.k6, peers, lab.signal);
     const rows: CostRow[] = [];
     try {
       for (const load of chosen) await addRows(lab, load, found, length, rows);
@@ -124,7 +124,7 @@ async function addRows(
   { rounds, seconds }: { rounds: number; seconds: number },
   rows: CostRow[],
 ): Promise<void> {
-  const ours: Peer = { generator: engine, binary: lab.binaries.k6 as string, version: '' };
+  const ours: Peer = { generator: engine, binary: lab.binaries.k6, version: '' };
   const peers = found.filter((peer) =>
     canLoad(peer, front === undefined ? { load } : { load, front }),
   );
@@ -135,7 +135,12 @@ async function addRows(
   const generatorLoad = generatorLoadOf({ load }, seconds);
   try {
     for (const core of places) {
-      const samples = new Map<Peer, Sample[]>(all.map((peer) => [peer, []]));
+      const added = new Map(
+        all.map((peer): [Peer, CostRow] => {
+          const { name: generator } = peer.generator;
+          return [peer, { load: name, core, generator, samples: [] }];
+        }),
+      );
       for (let round = 1; round <= rounds; round++) {
         for (const peer of orderOfRound(all, round, name)) {
           const where = `${name} · core: ${core} · round ${round} of ${rounds} · ${peer.generator.name}`;
@@ -145,15 +150,11 @@ async function addRows(
             throw new UserError(
               `${where}: ${counts(sample.errors, 'error')}${sample.errorExample === undefined ? '' : ` (${sample.errorExample})`}`,
             );
-          samples.get(peer)?.push(sample);
+          added.get(peer)?.samples.push(sample);
         }
       }
-      const added = all.map((peer): CostRow => {
-        const { name: generator } = peer.generator;
-        return { load: name, core, generator, samples: samples.get(peer) as Sample[] };
-      });
-      requireSameTls(added);
-      rows.push(...added);
+      requireSameTls([...added.values()]);
+      rows.push(...added.values());
     }
   } finally {
     await server.stop();
@@ -183,8 +184,8 @@ export function tableOfCosts(rows: readonly CostRow[]): Table {
     const ours = rows.find(
       ({ load, core, generator }) =>
         load === row.load && core === row.core && generator === engine.name,
-    ) as CostRow;
-    if (ours === row) return '';
+    );
+    if (ours === undefined || ours === row) return '';
     const { ratio, interval } = ratioInterval(row.samples.map(figure), ours.samples.map(figure));
     return `×${hundredths(ratio)} [${interval.map(hundredths).join(', ')}]`;
   };

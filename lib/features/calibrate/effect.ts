@@ -29,7 +29,7 @@ import { sealOf } from './pairs.ts';
 import { placeText } from './page.ts';
 import { loadgenWith } from './peers.ts';
 import { closedLoad, knownPage } from './servers.ts';
-import { allNames } from '../../present.ts';
+import { allNames, keysOf, zip } from '../../present.ts';
 
 /** The layers of nginx's config below the layer that is tested. Connections stay open, because generators reconnect in different ways. */
 const base = ['base', 'workers', 'keepalive-unlimited'];
@@ -41,7 +41,7 @@ const layersBelow = {
 
 /** Each is a layer of nginx's config, by its name in server-configs/nginx. */
 type EffectName = keyof typeof layersBelow;
-export const effectNames = Object.keys(layersBelow) as EffectName[];
+export const effectNames = keysOf(layersBelow);
 
 /** Returns the layers of both configs. */
 export function configsOf(name: EffectName): Record<Side, readonly string[]> {
@@ -131,7 +131,7 @@ async function generatorsIn(
   asked: readonly string[],
   file: EffectFile,
 ): Promise<Peer[]> {
-  const k6 = binaries.k6 as string;
+  const { k6 } = binaries;
   const peers = await findPeers(k6, asked, signal);
   for (const peer of peers)
     if (!canLoad(peer, { load }))
@@ -158,16 +158,16 @@ async function pairRun(
 ): Promise<EffectRun> {
   const configs = configsOf(name);
   const seen = new Map<string, CpuMicros>();
-  const servers: Awaited<ReturnType<typeof startIn>>[] = [];
+  const servers = new Map<Side, Awaited<ReturnType<typeof startIn>>>();
   const generatorLoad = generatorLoadOf({ load }, legSeconds);
   try {
     for (const side of sides)
-      servers.push(await startIn(lab, nginx(configs[side], { workers: 1 }), side, page));
+      servers.set(side, await startIn(lab, nginx(configs[side], { workers: 1 }), side, page));
     for (const peer of orderOfRound(generators, number, `${name} ${seed}`)) {
       const { name: by } = peer.generator;
-      const cpuMicros: Partial<CpuMicros> = {};
-      for (const side of orderOfRound(sides, number + generators.indexOf(peer), '')) {
-        const server = servers[sides.indexOf(side)] as (typeof servers)[number];
+      const cpuMicros: CpuMicros = { without: NaN, with: NaN };
+      const order = orderOfRound([...servers], number + generators.indexOf(peer), '');
+      for (const [side, server] of order) {
         const { cpuSeconds } = server.usage();
         const sample = await loadBy(lab, peer, server, generatorLoad, peer.generator !== onOwnCore);
         if (sample.errors > 0)
@@ -181,17 +181,17 @@ async function pairRun(
           );
         cpuMicros[side] = micros;
       }
-      seen.set(by, cpuMicros as CpuMicros);
+      seen.set(by, cpuMicros);
     }
   } finally {
-    await Promise.all(servers.map((server) => server.stop()));
+    await Promise.all([...servers.values()].map((server) => server.stop()));
     // Logs of requests are large.
     await Promise.all(
       sides.map((side) => rm(join(lab.scratch, side), { recursive: true, force: true })),
     );
   }
   const names = generators.map(({ generator }) => generator.name);
-  const ordered = names.map((by) => [by, seen.get(by) as CpuMicros] as const);
+  const ordered = [...seen].sort(([a], [b]) => names.indexOf(a) - names.indexOf(b));
   return { number, cpuMicros: Object.fromEntries(ordered) };
 }
 
@@ -209,12 +209,10 @@ function lineOf({ cpuMicros }: EffectRun): string {
 export function effectTable(runs: readonly EffectRun[], peers: readonly string[]): Table {
   const names = [...peers, ...allNames(ours)];
   const valuesOf = (name: string, side: Side): number[] =>
-    runs.map(({ cpuMicros }) => (cpuMicros[name] as CpuMicros)[side]);
+    runs.map(({ cpuMicros }) => cpuMicros[name]?.[side] ?? NaN);
   const meanOf = (name: string, side: Side): number => geometricMean(valuesOf(name, side));
-  const ratiosOf = (name: string): number[] => {
-    const without = valuesOf(name, 'without');
-    return valuesOf(name, 'with').map((value, run) => value / (without[run] as number));
-  };
+  const ratiosOf = (name: string): number[] =>
+    zip(valuesOf(name, 'with'), valuesOf(name, 'without')).map(([value, base]) => value / base);
   const effectBy = (name: string, other: string): string =>
     name === other ? '' : intervalText(ratioInterval(ratiosOf(other), ratiosOf(name)), runs.length);
   const ownEffect = (name: string): string =>

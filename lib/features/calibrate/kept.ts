@@ -3,7 +3,7 @@ import { lstatSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { whoMayChange } from '../../../bin/trust.mjs';
 import type { Additions } from '../../cli/feature.ts';
-import { prefixed, usageError, UserError } from '../../errors.ts';
+import { prefixed, usageError, UserError, messageOf, systemError } from '../../errors.ts';
 import { makeFolder, readBytes } from '../../files.ts';
 import { oneRunAtATime } from '../../machine/locks.ts';
 import { writeReasons } from '../../runner/results-folder.ts';
@@ -64,8 +64,8 @@ export async function checkRecordFolder(folder: string): Promise<void> {
     makeFolder(folder);
     await checkWritable(folder);
   } catch (error) {
-    const { code = '', message } = error as NodeJS.ErrnoException;
-    const why = writeReasons[code] ?? message;
+    const { code = '' } = systemError(error);
+    const why = writeReasons[code] ?? messageOf(error);
     throw usageError(`--record ${folder} cannot be written: ${why}: name another folder`);
   }
 }

@@ -31,7 +31,7 @@ export interface Lab {
   additions: Additions;
   /** One core on each side. */
   cores: Cores;
-  binaries: Partial<Record<ToolName, string>>;
+  binaries: Partial<Record<ToolName, string>> & { k6: string };
   environment: Environment;
   signal: AbortSignal;
   /** An empty folder; the caller removes it. */
@@ -172,7 +172,7 @@ async function inContext<T>(
       coreFindings: coreFindings(readProcessors(), cores),
       priority: priorityOf(plan),
       machines: localMachines,
-      tools: { k6: binaries.k6 as string, servers: binaries },
+      tools: { k6: binaries.k6, servers: binaries },
     });
   } finally {
     await rm(folder, { recursive: true, force: true });

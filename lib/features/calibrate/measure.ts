@@ -130,9 +130,7 @@ export class Measuring {
       variants,
     });
     const phases = await oneRound(this.#lab, scenario, seconds);
-    return servers.map((known, place) =>
-      seenIn(phases.get(`side-${place + 1}`) as Phase[], known.load),
-    );
+    return servers.map((known, place) => seenIn(phases.get(`side-${place + 1}`) ?? [], known.load));
   }
 
   /** Loads a server by another generator. @throws UserError if that fails, Interrupted */
@@ -201,7 +199,7 @@ function seenIn(phases: readonly Phase[], load: KnownServer['load']): Seen {
   const responses = total(phases, responsesOf);
   const cpuMicros = 1e6 * serverCpuSecondsPerResponse(phases);
   const underway = load.connections * (load.streams ?? 1);
-  const [{ queueGrowth, noise }] = phases as [Phase, ...Phase[]];
+  const { queueGrowth, noise } = phases[0] ?? {};
   return {
     rps,
     p50Ms: p50,

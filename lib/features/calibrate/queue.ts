@@ -17,9 +17,12 @@ function loadOf({ workers, serviceMs, rate }: PoissonQueue): number {
 
 /** The Poisson probabilities P(n), up to a negligible n. */
 function poisson(mean: number): number[] {
-  const shares = [Math.exp(-mean)];
-  for (let n = 1; n < mean || (shares[n - 1] as number) > 1e-18; n++)
-    shares.push(((shares[n - 1] as number) * mean) / n);
+  let share = Math.exp(-mean);
+  const shares = [share];
+  for (let n = 1; n < mean || share > 1e-18; n++) {
+    share = (share * mean) / n;
+    shares.push(share);
+  }
   return shares;
 }
 
@@ -37,9 +40,9 @@ function inSystem(queue: PoissonQueue): number[] {
     for (const [requests, share] of shares.entries()) {
       const left = Math.max(0, requests - workers);
       for (const [came, chance] of coming.entries())
-        next[left + came] = (next[left + came] as number) + share * chance;
+        next[left + came] = (next[left + came] ?? 0) + share * chance;
     }
-    while ((next.at(-1) as number) < 1e-15) next.pop();
+    while ((next.at(-1) ?? 1) < 1e-15) next.pop();
     const changed = total(
       next.map((share, n) => Math.abs(share - (shares[n] ?? 0))),
       (by) => by,
@@ -96,7 +99,7 @@ export function simulated(
   return Array.from({ length: requests }, () => {
     now -= (1000 / rate) * Math.log(1 - random());
     // The service time is constant, so workers become free in the order in which they took their requests.
-    const done = Math.max(now, free.shift() as number) + serviceMs;
+    const done = Math.max(now, free.shift() ?? 0) + serviceMs;
     free.push(done);
     return done - now;
   });
@@ -116,7 +119,7 @@ export function chanceMs(queue: PoissonQueue, seconds: number, quantile: number)
     Array.from({ length: windows }, (_, window) => window),
     (window) => {
       const sorted = all.slice(window * each, (window + 1) * each).sort((a, b) => a - b);
-      return ((sorted[Math.floor(quantile * each)] as number) - truth) ** 2;
+      return ((sorted[Math.floor(quantile * each)] ?? NaN) - truth) ** 2;
     },
   );
   return Math.sqrt(squares / windows);

@@ -6,7 +6,7 @@ import { chmod } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
-import { UserError } from '../../errors.ts';
+import { UserError, messageOf, systemError } from '../../errors.ts';
 import { machineClock, watchMachine, type MachineReading } from '../../machine/usage.ts';
 import { readEnvironment } from '../../machine/cores.ts';
 import { oneRunAtATime, type Run } from '../../machine/locks.ts';
@@ -182,7 +182,7 @@ async function answer({ id, name, given }: Question): Promise<void> {
     say({ id, answer });
   } catch (error) {
     const exitCode = error instanceof UserError ? error.exitCode : undefined;
-    say({ id, problem: (error as Error).message, exitCode });
+    say({ id, problem: messageOf(error), exitCode });
   }
 }
 
@@ -252,7 +252,7 @@ function writeShippedFiles(): void {
     renameSync(path.join(folder, 'server-configs'), path.join(projectRoot, 'server-configs'));
   } catch (error) {
     // Another agent was faster.
-    if (!['ENOTEMPTY', 'EEXIST'].includes((error as NodeJS.ErrnoException).code ?? '')) throw error;
+    if (!['ENOTEMPTY', 'EEXIST'].includes(systemError(error).code ?? '')) throw error;
   }
   rmSync(folder, { recursive: true, force: true });
 }

@@ -27,7 +27,7 @@ export async function measureLink({ address, port }: Address, token: string): Pr
     const roundTripMs = await Promise.race([cut, roundTripTimes(socket)]);
     return { roundTripMs, bytesPerSecond: await Promise.race([cut, throughput(socket)]) };
   } catch (error) {
-    if ((error as Error).name !== 'AbortError') throw error;
+    if (!(error instanceof Error) || error.name !== 'AbortError') throw error;
     throw new Error(`no answer within ${limitMs / 1000} s`);
   } finally {
     socket.destroy();
@@ -37,8 +37,8 @@ export async function measureLink({ address, port }: Address, token: string): Pr
 async function greeted(socket: Socket, token: string): Promise<void> {
   let received = '';
   while (received.length < token.length) {
-    const [part] = await once(socket, 'data', { signal: AbortSignal.timeout(limitMs) });
-    received += (part as Buffer).toString('latin1');
+    const [part]: Buffer[] = await once(socket, 'data', { signal: AbortSignal.timeout(limitMs) });
+    received += part?.toString('latin1') ?? '';
   }
   if (received !== token) throw new Error('another machine answers there');
 }

@@ -183,7 +183,7 @@ function failedWritesOf(records: readonly string[]): Pick<PointIntegrity, 'faile
 }
 
 /** Returns the measurement with which a sampleName begins. No measurement has a space in its name. */
-const measurementOf = (name: string): string => name.split(' ', 1)[0] as string;
+const measurementOf = (name: string): string => name.replace(/ .*/s, '');
 
 const countOf = (counts: PointCounts, name: string): number => counts.get(name) ?? 0;
 

@@ -5,7 +5,7 @@ import { getPriority } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { callerOwning } from '../../../bin/trust.mjs';
-import { messageOf, UserError } from '../../errors.ts';
+import { messageOf, UserError, systemError } from '../../errors.ts';
 import { linkOf, makeFolder, makePrivateFolder, namesIn, textOf } from '../../files.ts';
 import { holder, lockFile, writeHolder } from '../../machine/locks.ts';
 import {
@@ -350,9 +350,9 @@ async function startError(logFile: string, logStart: number): Promise<string> {
 }
 
 function fileError(error: unknown, folder: string): unknown {
-  const code = (error as NodeJS.ErrnoException).code;
+  const { code } = systemError(error);
   if (error instanceof UserError || code === undefined) return error;
-  const reason = code === 'ENOSPC' ? 'the disk is full' : (error as Error).message;
+  const reason = code === 'ENOSPC' ? 'the disk is full' : messageOf(error);
   return new UserError(`cannot use ${folder} for InfluxDB's data: ${reason}`);
 }
 

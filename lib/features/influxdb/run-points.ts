@@ -105,7 +105,8 @@ export function roundPoints(
   const roundOf = (name: string, phase: Phase) => ({ round, phases: [phase], ...figuresOf(name) });
   return plan.variants.flatMap((planned) => {
     const { variant, load } = planned;
-    const result = variants[plan.shown.indexOf(variant)] as VariantResult;
+    const result = variants[plan.shown.indexOf(variant)];
+    if (result === undefined) return [];
     const comparison = comparisonOf({ comparisons }, variant.name);
     const soFar = comparable(result, comparison) ? comparison : undefined;
     return phasesOf(variant.name).map((phase, index) => {

@@ -119,6 +119,11 @@ export interface Surroundings {
   build: Build;
 }
 
+const alreadySo = 'already so';
+
+/** Whether a candidate was left out because the config has its value. @param why from whyNot */
+export const isAlreadySo = (why: string): boolean => why.startsWith(alreadySo);
+
 /** Says why a candidate is not worth a try; undefined if it is. All candidates that are left out for the same reason get the same text. */
 export function whyNot(
   { knob: { since, where = {}, context }, overlay, isDefault }: Candidate,
@@ -157,9 +162,9 @@ export function whyNot(
   if (reason !== undefined) return reason[1];
   const { changes } = overlaid([overlay]);
   if (changes.length === 0)
-    return context === 'ssl' ? 'already so, or no TLS of its own' : 'already so';
+    return context === 'ssl' ? `${alreadySo}, or no TLS of its own` : alreadySo;
   if (isDefault && changes.every(({ instead }) => instead === undefined))
-    return 'already so, by default';
+    return `${alreadySo}, by default`;
   return undefined;
 }
 

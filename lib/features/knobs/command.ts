@@ -26,14 +26,7 @@ import type { OwnConfig } from '../../servers/index.ts';
 import { changeLines } from '../../servers/own/changes.ts';
 import { typed } from '../../setup/paths.ts';
 import { candidatesOf, readKnobs, valueNames, type Candidate } from './catalogue.ts';
-import {
-  helpful,
-  nothingHelpsLine,
-  ranked,
-  worthACloserLook,
-  type Effect,
-  type Tested,
-} from './ranking.ts';
+import { helpful, nothingHelpsLine, ranked, worthACloserLook, type Effect } from './ranking.ts';
 import {
   aroundLines,
   knobsJson,
@@ -151,7 +144,7 @@ async function lookCloser(
   const close = worthACloserLook(looked, mostCloser);
   if (close.length === 0) return undefined;
   say(options, ['', `A closer look at ${candidateNames(close)}:`]);
-  const changed = close.map((candidate) => trial.changed.get(candidate) as Tested);
+  const changed = close.flatMap((candidate) => trial.changed.get(candidate) ?? []);
   const outcome = await measure(
     trial.plan('knobs-closer', 'A closer look at knobs on', changed, lookSeconds.closer),
   );
@@ -168,7 +161,7 @@ async function verifyTogether(
 ): Promise<Verified> {
   const { chosen, sentences } = helpful(effects, {
     asItIs: trial.asItIs.page.bodyBytes,
-    of: (candidate) => (trial.changed.get(candidate) as Tested).page.bodyBytes,
+    of: (candidate) => (trial.changed.get(candidate) ?? trial.asItIs).page.bodyBytes,
   });
   say(options, ['', ...sentences]);
   const { changes } = trial.overlay(chosen);
@@ -220,7 +213,8 @@ async function readKnobsAsked(
   parts: readonly RunPart[],
 ): Promise<KnobsAsked> {
   const source: Source = { kind: 'config', config };
-  const sides = [{ name: namesOf([{ source }])[0] as string, given, source }];
+  const [name = ''] = namesOf([{ source }]);
+  const sides = [{ name, given, source }];
   const [side] = sidesWithLoads(sides, await readAsked(parsed, sides, parts), cores) as [Side];
   // Knobs of listen lines are laid over those of TCP.
   if (side.load.protocol === 'h3')

@@ -14,7 +14,7 @@ import {
 import { terminalTable, wrapLines } from '../../report/table.ts';
 import type { Comparison, Result } from '../../result/result.ts';
 import type { OverlayTarget } from '../../servers/own/own-config.ts';
-import type { Candidate } from './catalogue.ts';
+import { isAlreadySo, type Candidate } from './catalogue.ts';
 import { gain, product, rankingTable, reasonLines, rightAsItIs, type Effect } from './ranking.ts';
 import type { Trial } from './trial.ts';
 import { allNames } from '../../present.ts';
@@ -47,9 +47,7 @@ export function lookLines(
 ): string[] {
   const terminal = terminalOf(options);
   const added = addedLines(options.contributionsTo(result));
-  const had = new Set(
-    leftOut.flatMap(({ name, why }) => (why.startsWith('already so') ? [name] : [])),
-  );
+  const had = new Set(leftOut.flatMap(({ name, why }) => (isAlreadySo(why) ? [name] : [])));
   const right = rightAsItIs(effects, had).map(
     ({ candidate: { name, knob }, comparison }) =>
       `${knob.name} is right as it is: ${name} is ${measuredChange(comparison)}.`,

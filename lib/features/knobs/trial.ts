@@ -52,7 +52,7 @@ export async function tryKnobs(
     const asIs = { ...server.asIs, overlays: chosen.map(({ overlay }) => overlay) };
     return { name, server: { ...server, workers: overlay(chosen).workers, asIs }, page };
   };
-  const binary = server.binary ?? (run.tools.servers[ownConfig.server] as string);
+  const binary = server.binary ?? run.tools.servers[ownConfig.server] ?? ownConfig.server;
   const surroundings = {
     facts: config.facts,
     listen,

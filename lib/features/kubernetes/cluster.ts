@@ -3,7 +3,7 @@ import { UserError } from '../../errors.ts';
 import type { ClusterFacts } from '../../result/environment.ts';
 import { RoundFailure } from '../../runner/failures.ts';
 import type { RunGroup, VariantRound } from '../../runner/plan.ts';
-import type { ClusterObject, Kubectl } from './kubectl.ts';
+import type { Kubectl } from './kubectl.ts';
 import {
   podCpuSeconds,
   loaded,
@@ -14,7 +14,7 @@ import {
 import { labelsOf, runId, scriptManifest } from './manifests.ts';
 import { serverManifests } from './server-manifests.ts';
 import { podPatienceMs, requireMade, troubleIn, waitFor } from './wait.ts';
-import { allNames } from '../../present.ts';
+import { allNames, zip } from '../../present.ts';
 
 /** Throws UserError without a cluster or an operator, or while another run or load is in the namespace. */
 export async function requireIdleCluster(kubectl: Kubectl): Promise<void> {
@@ -115,16 +115,17 @@ async function startServers(options: ClusterOptions, round: number, before?: str
       const label = labelsOf(clusterRun, variant, 'server')['bakeoff/variant'];
       return ready.find(({ metadata }) => metadata.labels?.['bakeoff/variant'] === label);
     });
-    if (!inOrder.includes(undefined)) return { there: inOrder as ClusterObject[] };
+    const there = inOrder.filter((pod) => pod !== undefined);
+    if (there.length === inOrder.length) return { there };
     if (isLate) await requireMade(kubectl, names, pods);
     const open = names.filter((_, index) => inOrder[index] === undefined);
     return trouble ?? `${open.join(', ')} not ready yet`;
   };
   const running = await waitFor(options, 'the servers do not run', startSeconds, look);
   return {
-    all: running.map(({ metadata, status }, index): StartedPod => ({
+    all: zip(running, all).map(([{ metadata, status }, server]): StartedPod => ({
       pod: metadata.name,
-      origin: (all[index] as (typeof all)[number]).originAt(status?.podIP),
+      origin: server.originAt(status?.podIP),
     })),
     node: running[0]?.spec?.nodeName,
   };

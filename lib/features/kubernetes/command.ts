@@ -37,6 +37,7 @@ import packageJson from '../../../package.json' with { type: 'json' };
 import { rmdir } from 'node:fs/promises';
 import { underSignals } from '../../signals.ts';
 import { openCluster, requireIdleCluster } from './cluster.ts';
+import type { ClusterFinding } from './findings.ts';
 import { findKubectl, type Kubectl } from './kubectl.ts';
 import type { ClusterOptions } from './load.ts';
 import { sentencesOf } from '../../report/finding-words.ts';
@@ -370,15 +371,16 @@ async function measured(
     const names = serversOf(variants.map(({ variant }) => variant.server));
     const servers = byName(names, (name) => imageVersions[name]);
     const { contributionsTo, templates } = options;
-    const coreFindings = cluster.cpuIsKnown ? [] : [{ code: 'cpu-unread' }];
-    const coreNotes = sentencesOf(coreFindings, 0, templates);
+    const coreFindings: ClusterFinding[] = cluster.cpuIsKnown ? [] : [{ code: 'cpu-unread' }];
     // Facts of this machine and of the cluster.
     const environment: Environment = {
       ...readEnvironment(readProcessors(), cores, { image, ...sink?.versions, ...servers }),
-      coreNotes,
       cluster: cluster.facts,
     };
-    say(options, [...headingLines(headingOf(plan, environment)), ...coreNotes]);
+    say(options, [
+      ...headingLines(headingOf(plan, environment)),
+      ...sentencesOf(coreFindings, 0, templates),
+    ]);
     const context = {
       plan,
       folder: folder.path,

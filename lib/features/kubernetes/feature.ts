@@ -1,4 +1,5 @@
 import type { Feature } from '../../cli/feature.ts';
+import { clusterTemplates } from './findings.ts';
 
 /** A scenario as manifests for k6-operator, and its run by kubectl: docs/kubernetes.md. */
 export const kubernetes: Feature = {
@@ -8,8 +9,5 @@ export const kubernetes: Feature = {
       run: async (args, additions) => (await import('./command.ts')).k8sCommand(args, additions),
     },
   },
-  templates: {
-    'cpu-unread': () =>
-      'how much CPU time the servers use is not known: to read it from a pod, kubectl needs the right to create pods/exec, and the node cgroup v2',
-  },
+  templates: clusterTemplates,
 };

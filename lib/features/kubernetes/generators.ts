@@ -78,7 +78,7 @@ export function mergeInstances(ends: readonly InstanceEnd[], plan: LoadPlan): Ph
   return plan.phases.map(({ sides }, phase) => ({
     results: sides.map(({ connections = 1, threads = 1 }, side) =>
       mergeResults(
-        parts.map((phases) => phases[phase]?.results[side] as LoadResult),
+        parts.flatMap((phases) => phases[phase]?.results[side] ?? []),
         connections,
         threads,
       ),
@@ -163,8 +163,8 @@ function mergeResults(
     })),
     tls: results.find(({ tls }) => tls !== null)?.tls ?? null,
     maxConcurrentStreams: limits.length === 0 ? null : Math.min(...limits),
-    startedAt: sorted('startedAt')[0] as string,
-    endedAt: sorted('endedAt').at(-1) as string,
+    startedAt: sorted('startedAt')[0] ?? first.startedAt,
+    endedAt: sorted('endedAt').at(-1) ?? first.endedAt,
     monotonicMs: extent(results.flatMap(({ monotonicMs }) => monotonicMs)),
   };
 }

@@ -5,7 +5,7 @@ import { createInterface } from 'node:readline';
 import type { Writable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import { helper, helperIfThere } from '../../../bin/trust.mjs';
-import { UserError } from '../../errors.ts';
+import { UserError, systemError, messageOf } from '../../errors.ts';
 import type { Cores } from '../../machine/cores.ts';
 import { startChild, prioritise, lastLine, pipesOf, run, type Before } from '../../process.ts';
 import type { NetworkUse } from '../../result/network-use.ts';
@@ -279,11 +279,11 @@ async function noTun({ uid }: Caller): Promise<string | undefined> {
     await (await open(device, 'r+')).close();
     return undefined;
   } catch (error) {
-    const { code, message } = error as NodeJS.ErrnoException;
+    const { code } = systemError(error);
     if (code === 'ENOENT' || code === 'ENODEV')
       return `there is no ${device} (${code}): as root "modprobe tun"; a container has to be started with --device ${device}`;
     if (uid !== 0 && code === 'EACCES')
       return `${device} is closed to this user: start as root, or open it as root with "chmod 666 ${device}"`;
-    return `${device} cannot be opened (${message})`;
+    return `${device} cannot be opened (${messageOf(error)})`;
   }
 }

@@ -4,12 +4,11 @@ import { whole } from '../../format.ts';
 import { machineClock } from '../../machine/usage.ts';
 import { isNetwork } from './enclosure.ts';
 import type { LinkCounts, LinkReport, Network } from './network.ts';
-import { byName } from '../../present.ts';
+import { byName, keysOf } from '../../present.ts';
 import type { Templates } from '../../report/finding-words.ts';
-import type { LinkTraffic, NetworkUse, PacketKind } from '../../result/network-use.ts';
+import type { LinkTraffic, NetworkUse } from '../../result/network-use.ts';
 import type { EnclosedLoad } from '../../runner/enclosure.ts';
 import { asRoundFailure, RoundFailure } from '../../runner/failures.ts';
-import type { Stage } from '../../runner/plan.ts';
 import { valueAt, type UsageWindow } from '../../runner/samples.ts';
 import type { Observer } from '../../runner/observers/observer.ts';
 import type { Load } from '../../scenario/load.ts';
@@ -18,10 +17,12 @@ export const link: Observer = {
   name: 'the use of the network',
   begin({ stages, attempt: { round } }) {
     // A variant with a network is alone in its group.
-    const [{ enclosure, planned }] = stages as [Stage];
-    if (enclosure === undefined || !isNetwork(enclosure)) return { end: () => [] };
+    const [stage] = stages;
+    const enclosure = stage?.enclosure;
+    if (stage === undefined || enclosure === undefined || !isNetwork(enclosure))
+      return { end: () => [] };
     const { network } = enclosure;
-    const { variant, load } = planned;
+    const { variant, load } = stage.planned;
     const sampler = sampleLink(network, load.warmupSeconds);
     return {
       async end(outcomes) {
@@ -128,10 +129,7 @@ export function networkUseBetween(
   return {
     ...byName(['toServer', 'toClient'], (direction): LinkTraffic => ({
       ...counted(['packets', 'bytes', 'delivered', 'dropped', 'lost'], (use) => use[direction]),
-      kinds: counted(
-        Object.keys(report[direction].kinds) as PacketKind[],
-        (use) => use[direction].kinds,
-      ),
+      kinds: counted(keysOf(report[direction].kinds), (use) => use[direction].kinds),
       latenessMs: last[direction].latenessMs,
     })),
     retransmits: counted(['client', 'server'], ({ retransmits }) => retransmits),

@@ -1,6 +1,13 @@
 // npm run report: makes the page of a run again, or compares all runs of a scenario.
 import { existsSync, statSync, type Stats } from 'node:fs';
-import { inOneLine, usageError, UserError, unknownWord } from '../../errors.ts';
+import {
+  inOneLine,
+  usageError,
+  UserError,
+  unknownWord,
+  messageOf,
+  systemError,
+} from '../../errors.ts';
 import { makeFolder } from '../../files.ts';
 import { writeForUser, writeWhole } from '../../writing.ts';
 import { counts } from '../../format.ts';
@@ -157,7 +164,7 @@ function placeOf(place: string): Stats | undefined {
   try {
     return statSync(place, { throwIfNoEntry: false });
   } catch (error) {
-    const { code = '' } = error as NodeJS.ErrnoException;
+    const { code } = systemError(error);
     if (code === 'ENAMETOOLONG' || code === 'ELOOP') return undefined;
     throw error;
   }
@@ -174,9 +181,9 @@ async function write(page: string, writing: () => Promise<void>): Promise<void> 
     makeFolder(path.dirname(page));
     await writing();
   } catch (error) {
-    const { code = '', message } = error as NodeJS.ErrnoException;
+    const { code = '' } = systemError(error);
     throw new UserError(
-      `cannot write the page to ${page}: ${writeReasons[code] ?? message}; --out names another file`,
+      `cannot write the page to ${page}: ${writeReasons[code] ?? messageOf(error)}; --out names another file`,
     );
   }
 }

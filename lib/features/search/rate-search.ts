@@ -202,8 +202,8 @@ export function searchSides(
     );
     const results = load(rates, step);
     for (const [side, search] of searches.entries()) {
-      const rate = next[side];
-      if (rate != null) search.judge(rate, results[side] as LoadResult);
+      const [rate, result] = [next[side], results[side]];
+      if (rate != null && result !== undefined) search.judge(rate, result);
     }
     tell({ results, step: { rates: next, found: searches.map(({ found }) => found ?? null) } });
   }

@@ -4,6 +4,7 @@ import { responsesNeeded } from '../../analysis/latency.ts';
 import { roundRps, successRatioOf } from '../../analysis/phases.ts';
 import { phases, plan, runGivenPlan, tell } from '../../k6/given-plan.ts';
 import { phaseBeginsLine, type AlternateOptions, type SideOptions } from '../../k6/load-plan.ts';
+import { zip } from '../../present.ts';
 import type { LoadResult } from '../../result/load-result.ts';
 import { mostSteps, searchSides, searchStarts, type SearchPlan } from './rate-search.ts';
 
@@ -33,15 +34,15 @@ function loadFully(): number[] {
 }
 
 function loadStep(rates: readonly number[], step: number): LoadResult[] {
-  const seconds = rates.map((rate) =>
-    Math.max(stepSeconds, (enough * responsesNeeded[within.metric]) / rate),
-  );
-  const sides = phase.sides.map((side, index): SideOptions => ({
-    ...side,
-    rate: rates[index] as number,
-    duration: `${Math.ceil(1000 * (seconds[index] as number))}ms`,
-    tags: { ...side.tags, phase: String(step) },
-  }));
+  const sides = zip(phase.sides, rates).map(([side, rate]): SideOptions => {
+    const seconds = Math.max(stepSeconds, (enough * responsesNeeded[within.metric]) / rate);
+    return {
+      ...side,
+      rate,
+      duration: `${Math.ceil(1000 * seconds)}ms`,
+      tags: { ...side.tags, phase: String(step) },
+    };
+  });
   console.log(phaseBeginsLine);
   const seed = mostSteps * ((phase.seed ?? 1) - 1) + step;
   const results = loadgen.alternate({ ...phase, sides, seed });

@@ -10,7 +10,7 @@ import type { PhaseOutcome } from '../../k6/load-plan.ts';
 import { byName } from '../../present.ts';
 import { limitText } from '../../report/found.ts';
 import { generatorCores } from '../../machine/cores.ts';
-import type { Phase, RateStep } from '../../result/result.ts';
+import type { RateStep } from '../../result/result.ts';
 import { expectedOf } from '../../runner/k6-plan.ts';
 import { Disturbance } from '../../runner/failures.ts';
 import {
@@ -122,12 +122,14 @@ export function searchIn(
   );
   const kept = tried.filter(({ step }) => step.kept);
   const last = tried.findLast(({ step }) => !step.kept)?.step;
-  if (kept.length === 0) {
+  const [firstKept] = kept;
+  if (firstKept === undefined) {
     const text = `${name}: ${limitText(within)} is not kept at ${whole(last?.rate ?? lowestRate)} requests/s`;
     const why = last?.why ?? 'none was tried';
-    if (known.length > 0)
+    const rateBefore = known.at(-1);
+    if (rateBefore !== undefined)
       throw new Disturbance(
-        `${text} (${why}), and was up to ${whole(known.at(-1) as number)} in the round before: something else used the machine`,
+        `${text} (${why}), and was up to ${whole(rateBefore)} in the round before: something else used the machine`,
       );
     throw new UserError(`${text}, the lowest rate (${why}): give a wider limit`);
   }
@@ -137,10 +139,12 @@ export function searchIn(
       `${name}: the search did not come to an end in ${whole(outcomes.length)} steps, the last at ${whole(tried.at(-1)?.step.rate ?? 0)} requests/s`,
     );
   const distance = ({ step }: (typeof kept)[number]) => Math.abs(Math.log(step.rate / foundRate));
-  const [nearest] = kept.toSorted((a, b) => distance(a) - distance(b)) as [(typeof kept)[number]];
+  const [nearest = firstKept] = kept.toSorted((a, b) => distance(a) - distance(b));
   const around = tried.slice(-stepsAround).filter(({ step }) => !step.kept);
   const beyond = around.filter(({ step }) => step.rate >= foundRate);
-  const brokenBy = (beyond.length > 0 ? beyond : around).map(({ index }) => phases[index] as Phase);
+  const brokenBy = (beyond.length > 0 ? beyond : around).flatMap(
+    ({ index }) => phases[index] ?? [],
+  );
   const alone = { round, phases: brokenBy };
   const all = { server: cores.serverCpus.length, generator: generatorCores(cores) };
   const wasGenerators =

@@ -108,7 +108,7 @@ async function eachLine(file: string, call: (line: string) => void): Promise<voi
   let kept = '';
   for await (const chunk of text.setEncoding('utf8') as AsyncIterable<string>) {
     const lines = (kept + chunk).split('\n');
-    kept = (lines.pop() as string).slice(0, longestLine);
+    kept = (lines.pop() ?? '').slice(0, longestLine);
     lines.forEach(call);
   }
   if (kept !== '') call(kept);

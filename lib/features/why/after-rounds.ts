@@ -101,7 +101,8 @@ function telling(
   const verdicts = verdictLines(result, context.contributionsTo(result));
   return (name) => {
     tell({ what, seen: [name, ...verdicts].join(' · '), secondsLeft });
-    secondsLeft -= takes(sides.find(({ variant }) => variant.name === name) as PlannedVariant);
+    const side = sides.find(({ variant }) => variant.name === name);
+    if (side !== undefined) secondsLeft -= takes(side);
   };
 }
 

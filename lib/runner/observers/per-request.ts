@@ -18,7 +18,7 @@ export const perRequest: Observer = {
         if (outcomes === undefined) return [];
         return countersNow().map((now, side) => {
           const before = countersBefore[side];
-          const results = outcomes.map((outcome) => outcome.results[side] as LoadResult);
+          const results = outcomes.flatMap((outcome) => outcome.results[side] ?? []);
           return { perRequest: perRequestFigures(results, before && now && { before, now }) };
         });
       },

@@ -51,7 +51,11 @@ export function shellWords(
  * @param home replaces ~ in ~/; undefined: ~ is refused
  * @throws UserError for shell syntax, an open quote and a missing program
  */
-export function commandWords(text: string, port: number, home?: string): string[] {
+export function commandWords(
+  text: string,
+  port: number,
+  home?: string,
+): [program: string, ...args: string[]] {
   const line = text.replace(/\{port\}|\$PORT\b|\$\{PORT\}/g, String(port));
   const needsShell = (what: string): UserError =>
     new UserError(`the command: ${what} needs a shell: write sh -c '…'`);
@@ -60,7 +64,7 @@ export function commandWords(text: string, port: number, home?: string): string[
     if (home === undefined || !word.written.startsWith('~/')) throw needsShell('~');
     return { ...word, text: `${home}${word.text.slice(1)}` };
   });
-  const [program] = words;
+  const [program, ...args] = words;
   if (program === undefined || program.text === '')
     throw new UserError("the command names no program: write its words, such as 'node server.js'");
   const variable = /^[A-Za-z_]\w*=/.exec(program.written)?.[0];
@@ -68,7 +72,7 @@ export function commandWords(text: string, port: number, home?: string): string[
     throw new UserError(
       `the command: ${variable}… before the program needs a shell: write env ${words.map(({ written }) => written).join(' ')}`,
     );
-  return words.map((word) => word.text);
+  return [program.text, ...args.map((word) => word.text)];
 }
 
 /** A word as a shell takes it. */

@@ -1,6 +1,7 @@
 // Servers that bakeoff starts by a command only: recognises their configs by content or name, and suggests the command.
 import path from 'node:path';
 import { textOf } from '../../files.ts';
+import { pidFileMoved } from '../../result/redirections.ts';
 import { temporary } from './redirect.ts';
 
 interface Other {
@@ -123,7 +124,7 @@ export function addedTo(program: string, commandArgs: readonly string[], temp: s
       ...Object.fromEntries(folders),
       ...Object.fromEntries([...users].map(([, name = '', value = '']) => [name, value])),
     },
-    redirections: [`PidFile → ${temporary}`, 'ErrorLog → output.log of this run'],
+    redirections: [pidFileMoved(temporary), 'ErrorLog → output.log of this run'],
   };
 }
 

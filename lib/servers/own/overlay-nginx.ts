@@ -159,7 +159,7 @@ function meaning({ name, args }: Directive, { cores }: PageAt): string {
 
 /** A word with = replaces the word of the same name. */
 function joined(standing: readonly string[], words: readonly string[]): string[] {
-  const nameOf = (word: string) => bareWord(word).split('=')[0] as string;
+  const nameOf = (word: string) => bareWord(word).replace(/=.*/s, '');
   if (words.every((word) => standing.includes(word))) return [...standing];
   const others = standing.filter((old) => !words.some((word) => nameOf(word) === nameOf(old)));
   return [...others, ...words];
@@ -214,7 +214,7 @@ function pathsOf(
     const lines = [...shared.filter((line) => line.name === name), ...findDirectives(block, name)];
     return lines.flatMap(({ args }) => args.map(bareWord));
   };
-  const withoutQuery = (url: string) => url.split('?')[0] as string;
+  const withoutQuery = (url: string) => url.replace(/\?.*/s, '');
   const asked = paths.map(withoutQuery);
   const reached = [...asked];
   for (const path of asked)

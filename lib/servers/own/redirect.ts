@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import path from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { addressIn, UserError } from '../../errors.ts';
+import { loadedToo, stubbed } from '../../result/redirections.ts';
 import { isLoopback, loopbackAddress, type UpstreamAddress } from '../ports.ts';
 import type { AdoptPlace } from '../server.ts';
 
@@ -150,7 +151,7 @@ export async function beginCopy(
     },
 
     noteBackend(line: string, address: UpstreamAddress): void {
-      notes.push(`${line}: what runs there is loaded too (CPU µs/req is without it)`);
+      notes.push(loadedToo(line));
       upstreams.push(address);
     },
 
@@ -252,7 +253,7 @@ export function localTarget(
         `${where}: ${line}: the stub answers plain HTTP alone, so start a backend and name it: --upstream ${name}=127.0.0.1:9000`,
       );
     // The stub's thread is bakeoff's own.
-    copy.notes.push(`${redirected}, which answers in place of a backend`);
+    copy.notes.push(stubbed(redirected));
     return localTarget(next, redirected, where, { ...unmoved, noteBackend: () => undefined });
   }
   const authorityShown = addressIn(/^[^/?]*/.exec(bare)?.[0] ?? '');
@@ -317,7 +318,7 @@ export function addressFor(text: string): Promise<string> {
 
 async function startStub(workerData: { ms: number; bytes: number }): Promise<string> {
   const worker = new Worker(stubSource, { eval: true, workerData });
-  const [port] = (await once(worker, 'message')) as [number];
+  const [port]: number[] = await once(worker, 'message');
   worker.unref();
   return `127.0.0.1:${port}`;
 }

@@ -1,5 +1,6 @@
 // Directives of nginx by which it talks to other machines, beside *_pass and the servers of upstream blocks.
 import { UserError, addressIn } from '../../errors.ts';
+import { askedToo } from '../../result/redirections.ts';
 import { bareWord, quoted, type Directive } from '../nginx-config.ts';
 import { isLoopback } from '../ports.ts';
 import { leaving, type ConfigCopy } from './redirect.ts';
@@ -77,7 +78,7 @@ export function requireNoClient({ name, args, origin }: Directive, { notes }: Co
   if (/^(?:on|off|\/.*|)$/s.test(first)) return;
   const line = `${name} ${addressIn(first)}`;
   if (!first.split(',').every(isLocal)) throw new UserError(`${origin}: ${line} ${leaving}`);
-  notes.push(`${line}: what runs there is asked too`);
+  notes.push(askedToo(line));
 }
 
 function isAddressed(name: string): boolean {

@@ -100,7 +100,7 @@ export async function readYaml(config: Layer): Promise<MapTree> {
   const reading = { folder: path.dirname(file), size: { letters: 0, values: 0, deepest: 0 } };
   const tree = await new FileReader(config, [await realPathOf(file)], reading).read(0);
   if (tree.kind === 'map') return tree;
-  if (tree.kind === 'text' && tree.text === '') return treeOf({}) as MapTree;
+  if (tree.kind === 'text' && tree.text === '') return mapOf({});
   throw new UserError(`h2o config ${file}:1: is not a YAML mapping, as h2o's configs are`);
 }
 
@@ -232,6 +232,10 @@ class FileReader {
 export function treeOf(value: unknown): Tree {
   if (typeof value !== 'object' || value === null)
     return { kind: 'text', text: String(value), origin: ours };
+  return mapOf(value);
+}
+
+export function mapOf(value: object): MapTree {
   const pairs = Object.entries(value).map(([key, inner]) => yamlPair(key, inner));
   return { kind: 'map', origin: ours, pairs };
 }

@@ -7,7 +7,7 @@ import { dirname, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { parse, stringify } from 'yaml';
 import { generatedFile } from '../../../../dashboards/names.ts';
-import { UserError } from '../../../errors.ts';
+import { UserError, messageOf, systemError } from '../../../errors.ts';
 import { makeFolder, makeOwnFolder, makePrivateFolder } from '../../../files.ts';
 import { holder, lockFile, writeHolder } from '../../../machine/locks.ts';
 import {
@@ -123,7 +123,7 @@ export async function startGrafana({
     begun = await begin(options, port, logFile);
   } catch (error) {
     if (error instanceof UserError) throw error;
-    throw new UserError(`Grafana does not start: ${(error as Error).message}`);
+    throw new UserError(`Grafana does not start: ${messageOf(error)}`);
   }
   const { child, files } = begun;
   const origin = `http://127.0.0.1:${port}`;
@@ -234,7 +234,7 @@ function isHidden(pid: string): boolean {
     readdirSync(`/proc/${pid}/fd`);
     return false;
   } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'EACCES';
+    return systemError(error).code === 'EACCES';
   }
 }
 

@@ -208,11 +208,11 @@ for (const table of document.querySelectorAll<HTMLTableElement>('table.sorts'))
     button.textContent = title.textContent;
     title.replaceChildren(button);
     button.addEventListener('click', () => {
-      const [first, second] =
-        place === 0 ? ['ascending', 'descending'] : ['descending', 'ascending'];
+      const first = place === 0 ? 'ascending' : 'descending';
+      const second = place === 0 ? 'descending' : 'ascending';
       const way = title.getAttribute('aria-sort') === first ? second : first;
       for (const other of table.querySelectorAll('[aria-sort]')) other.removeAttribute('aria-sort');
-      title.setAttribute('aria-sort', way as string);
+      title.setAttribute('aria-sort', way);
       const textOf = (row: Element): string => row.children[place]?.textContent ?? '';
       const [body] = table.tBodies;
       const rows = [...(body?.rows ?? [])].sort((row, other) => {

@@ -1,0 +1,52 @@
+// Commits as sides, in a complete run.
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { newOut, readResult, startCommand, useHome } from '../scenario-run.ts';
+
+const home = useHome(['k6']);
+
+test('a commit is built, and compared with another', async () => {
+  const repo = join(home.folder, 'repo');
+  mkdirSync(repo);
+  const git = (...args: string[]) =>
+    execFileSync('git', ['-c', 'user.name=a', '-c', 'user.email=a@b.example', ...args], {
+      cwd: repo,
+    });
+  git('init', '--quiet', '--initial-branch', 'main');
+  for (const text of ['a fast page', 'a slow page']) {
+    writeFileSync(join(repo, 'page'), text);
+    git('add', '.');
+    git('commit', '--quiet', '--message', text);
+  }
+  const out = newOut();
+  const quickly = '--rounds 1 --warmup 100ms --duration 300ms --no-look --store none'.split(' ');
+  const built = `{ echo "const page = '$(cat page)';"; cat ${join(home.folder, 'page.cjs')}; } >server.cjs`;
+  writeFileSync(
+    join(home.folder, 'page.cjs'),
+    `require('node:http').createServer((asked, response) => response.end(page)).listen(process.env.PORT, '127.0.0.1');`,
+  );
+  const run = startCommand(
+    [
+      'compare',
+      '--repo',
+      repo,
+      '--build',
+      built,
+      '--serve',
+      'node server.cjs',
+      'before=main~1',
+      'main',
+      ...quickly,
+      '--out',
+      out,
+    ],
+    home.env,
+  );
+  expect(await run.ended, run.stderr()).toBe(0);
+  const result = readResult(out);
+  expect(result.title).toMatch(/^before \(\w{9}\) against main \(\w{9}\)$/);
+  expect(result.variants.map(({ name }) => name)).toEqual(['before', 'main']);
+  expect(run.stdout()).toMatch(/main is \w{9} \(.* a slow page\), built in /);
+});
