@@ -48,6 +48,8 @@ export async function lookAfterRounds(run: EndedRun): Promise<Result | undefined
   };
   const { secondsOf, takes } = lengthOfLook(context.plan, asked);
   if (!asksWhy && sides.every((side) => secondsOf(side) === 0)) return undefined;
+  // The verdict stands before the look, which may take it back.
+  verdictLines(result, context.contributionsTo(result)).forEach(say);
   const onSide = telling(run, 'checking each side alone', sides, takes);
   const perf = asksWhy ? await perfOrWhyNot(context.signal) : undefined;
   const cpuMicrosOf = (name: string) => variantOf(result, name)?.serverCpuMicrosPerRequest?.median;
@@ -90,17 +92,16 @@ export async function lookAfterRounds(run: EndedRun): Promise<Result | undefined
 const elapsedSeconds = ({ startedAt }: Result): number =>
   (Date.now() - Date.parse(startedAt)) / 1000;
 
-/** Returns a function that shows the progress of a look, side by side, with the seconds left and the verdicts so far. */
+/** Returns a function that shows the progress of a look, side by side, with the seconds left. */
 function telling(
-  { tell, result, context }: EndedRun,
+  { tell }: EndedRun,
   what: string,
   sides: readonly PlannedVariant[],
   takes: (side: PlannedVariant) => number,
 ): (name: string) => void {
   let secondsLeft = total(sides, takes);
-  const verdicts = verdictLines(result, context.contributionsTo(result));
   return (name) => {
-    tell({ what, seen: [name, ...verdicts].join(' · '), secondsLeft });
+    tell({ what, seen: name, secondsLeft });
     const side = sides.find(({ variant }) => variant.name === name);
     if (side !== undefined) secondsLeft -= takes(side);
   };
