@@ -6,7 +6,7 @@ import { measuredComparisons, sidesOf } from '../analysis/comparisons.ts';
 import { sideWithWrongAnswers } from '../analysis/bodies.ts';
 import { roundRps, successRatioOf, wholeRounds } from '../analysis/phases.ts';
 import { total } from '../analysis/statistics.ts';
-import { printable, usageError, UserError } from '../errors.ts';
+import { usageError, UserError } from '../errors.ts';
 import { textOf } from '../files.ts';
 import { counts, success, effect, whole } from '../format.ts';
 import type { Contribution } from '../report/contribution.ts';
@@ -139,7 +139,8 @@ export function createRunProgress(stream: {
   /** Prints a line that stays. The progress line follows at its next tick. */
   function say(line: string) {
     hide();
-    stream.write(`${printable(line)}\n`);
+    const width = (terminal && stream.columns) || Infinity;
+    for (const part of wrapLines([line], width)) stream.write(`${part}\n`);
   }
 
   return {

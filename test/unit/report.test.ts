@@ -301,6 +301,8 @@ test('live progress on a terminal is one line, cut to the width', () => {
   const line = (columns: number) => shown({ isTTY: true, columns }).split('\r\u001b[2K');
   expect(line(200)).toEqual(['', 'round 2 of 10 · 1:15 left · b +21 %', 'round 2 is repeated\n']);
   expect(line(12)[1]).toBe('round 2 of ');
+  // What stays is wrapped.
+  expect(line(12)[2]).toBe('round 2 is\n  repeated\n');
 });
 
 test('the time of live progress goes on between reports, and beyond the end', () => {
