@@ -1,5 +1,5 @@
 // Compares load in turns with continuous load: the end of each warm-up. The method: docs/verdicts.md.
-import { zip } from '../present.ts';
+import { present, zip } from '../present.ts';
 import type { Phase, Round, VariantResult } from '../result/result.ts';
 import { isFailing, serverCpuSecondsPerResponse, successRatioOf } from './phases.ts';
 import {
@@ -79,8 +79,19 @@ function bothOf(rounds: Rounds): Both | undefined {
   return [pairs.map(({ continuousRps }) => continuousRps), pairs.map(({ rps }) => rps)];
 }
 
-/** CPU seconds of the server per second; undefined if those of a round are unknown. */
+/** What others and the host take of a server's cores changes from one moment to the next. Above this share, it is no longer small. */
+const othersMatter = 0.05;
+
+function othersTook({ phases }: Rounds[number]): boolean {
+  return phases.some(
+    ({ noise }) =>
+      noise !== null && noise.serverOthersShare + noise.serverStealShare > othersMatter,
+  );
+}
+
+/** CPU seconds of the server per second; undefined if those of a round are unknown, or others took a part of its cores. */
 function cpuSharesOf(rounds: Rounds, [continuousRps, rps]: Both): Both | undefined {
+  if (rounds.some(othersTook)) return undefined;
   const inTurns = zip(rounds, rps).map(
     ([{ phases }, ofRound]) => ofRound * serverCpuSecondsPerResponse(phases.slice(0, 1)),
   );
@@ -100,18 +111,21 @@ export function againstContinuous(rounds: Rounds): RatioInterval | undefined {
   return both && ratioInterval(...both);
 }
 
-/** A side's rounds held against its continuous load. */
+/** A side's rounds held against its continuous load; its CPU shares only if they are known. */
 interface Held {
   name: string;
-  rps: readonly number[];
-  ratio: RatioInterval;
-  /** Logs of the figure in turns as a multiple of that of continuous load, by round; CPU shares only if they are known. */
-  logs: { rps: number[]; cpuShare?: number[] };
+  rps: Both;
+  cpuShare?: Both;
+}
+
+/** The figure of a side in turns as a multiple of that of continuous load. */
+interface Disagreement extends RatioInterval {
+  name: string;
+  of: 'cpuShare' | 'rps';
 }
 
 /**
- * The variant that turns surely change against continuous load, and its requests/s in turns as a multiple of those of continuous load;
- * undefined if there is none. Each side is tested, and how much more each other side differs than the first one, because a verdict is about
+ * The side whose figure turns surely change against continuous load; undefined if there is none. Each side is tested, and how much more each other side differs than the first one, because a verdict is about
  * that. Differences within the interval of the ratio in turns are tolerated.
  * @param sides of a group, with at least two rounds
  * @param share of the chance of a false alarm that this look has, 0 to 1
@@ -119,16 +133,11 @@ interface Held {
 export function turnsDisagree(
   sides: readonly Pick<VariantResult, 'name' | 'rounds'>[],
   share = 1,
-): { name: string; ratio: RatioInterval } | undefined {
+): Disagreement | undefined {
   const held = sides.flatMap(({ name, rounds }): Held[] => {
-    const both = bothOf(rounds);
-    if (both === undefined) return [];
-    const cpuShares = cpuSharesOf(rounds, both);
-    const logs = {
-      rps: logRatios(...both),
-      ...(cpuShares && { cpuShare: logRatios(...cpuShares) }),
-    };
-    return [{ name, rps: both[1], ratio: ratioInterval(...both), logs }];
+    const rps = bothOf(rounds);
+    if (rps === undefined) return [];
+    return [{ name, rps, ...present({ cpuShare: cpuSharesOf(rounds, rps) }) }];
   });
   return (
     differing(held, 'cpuShare', falseAlarms.cpuShare * share) ??
@@ -138,24 +147,26 @@ export function turnsDisagree(
 
 function differing(
   held: readonly Held[],
-  figure: keyof Held['logs'],
+  of: Disagreement['of'],
   alpha: number,
-): Held | undefined {
+): Disagreement | undefined {
   const known = held.flatMap((side) => {
-    const logs = side.logs[figure];
-    return logs === undefined ? [] : [{ side, logs }];
+    const figures = side[of];
+    if (figures === undefined) return [];
+    const found = { name: side.name, of, ...ratioInterval(...figures) };
+    return [{ found, logs: logRatios(...figures), rps: side.rps[1] }];
   });
   const [first, ...others] = known;
-  for (const { side, logs } of known) {
+  for (const { found, logs } of known) {
     const { middle, half } = meanInterval(logs, alpha);
-    if (Math.abs(middle) - half > sideMatters) return side;
+    if (Math.abs(middle) - half > sideMatters) return found;
   }
-  for (const { side, logs } of others) {
+  for (const { found, logs, rps } of others) {
     if (first === undefined) break;
     const { middle, half } = meanInterval(minus(logs, first.logs), alpha);
-    const inTurns = meanInterval(logRatios(first.side.rps, side.rps), alphaOf());
+    const inTurns = meanInterval(logRatios(first.rps, rps), alphaOf());
     if (Math.abs(middle) > Math.max(half, inTurns.half, leastDifference))
-      return isFarther(first.logs, logs) ? first.side : side;
+      return isFarther(first.logs, logs) ? first.found : found;
   }
   return undefined;
 }

@@ -169,8 +169,14 @@ const templates: Templates<Finding> = {
     `${enumeration(f.variants)}: the load counts requests, and has no warm-up: a server that compiles its code or fills caches meanwhile is measured cold, and may differ much from itself. For a warm one give a time instead (--duration 2s, or -D 5 with h2load, -t 5 with ab)`,
   'no-ss': (f) =>
     `ss is missing: whether other programs kept ${enumeration(f.variants)} waiting for a core is not known: install it (package iproute2)`,
-  'not-in-turns': (f) =>
-    `${f.variant}: requests/s in turns against continuous load are ${effect(f.ratio, f.interval)}, ${f.droppedRounds === undefined ? 'and there was no time to load the sides one after the other: give more --max-time, and do not trust these figures' : `as where a rate limit or a quota recovers during the turns of others; so ${counts(f.droppedRounds, 'round')} were dropped and the sides loaded one after the other: ${noiseIsIn}`}`,
+  'not-in-turns': (f) => {
+    const what = f.of === 'cpuShare' ? "its server's CPU time per second is" : 'its requests/s are';
+    const remedy =
+      f.droppedRounds === undefined
+        ? 'and there was no time to load the sides one after the other: give more --max-time, and do not trust these figures'
+        : `as where a rate limit or a quota recovers during the turns of others; so ${counts(f.droppedRounds, 'round')} were dropped and the sides loaded one after the other: ${noiseIsIn}`;
+    return `${f.variant}: in turns ${what} ${effect(f.ratio, f.interval)} against continuous load, ${remedy}`;
+  },
   'quota-in-turns': (f) =>
     `a CPU quota of its own held ${f.variant} back for ${scaledTime(f.heldMs)} (${f.quotas}), and it recovers in the turns of others; ${leftTurns}`,
   'out-of-turn': (f) =>

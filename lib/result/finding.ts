@@ -163,8 +163,8 @@ interface Findings {
   'no-warm-up': OfSeveral;
   /** It is not known whether others kept these waiting. */
   'no-ss': OfSeveral;
-  /** Requests/s in turns as a multiple of those of continuous load. So many rounds were dropped; absent: there was no time for others. */
-  'not-in-turns': RatioOf & { droppedRounds?: number };
+  /** In turns as a multiple of continuous load; without `of` it is of requests/s. So many rounds were dropped; absent: there was no time for others. */
+  'not-in-turns': RatioOf & { of?: 'cpuShare' | 'rps'; droppedRounds?: number };
   'quota-in-turns': Of & { heldMs: number; quotas: string };
   /** Of a core. */
   'out-of-turn': Of & { share: number };

@@ -454,7 +454,7 @@ class Rounds {
         shareAt(this.#plan.looks, this.#kept.length),
       );
       if (disagreement === undefined) continue;
-      const { name: variant, ratio } = disagreement;
+      const { name: variant, ...ratio } = disagreement;
       const seen = { code: 'not-in-turns', variant, ...ratio } as const;
       if (this.#timeIsOver(0, minimumRounds)) {
         this.#note(seen);

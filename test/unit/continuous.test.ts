@@ -5,7 +5,7 @@ import { againstContinuous, coldCosts, turnsDisagree } from '../../lib/analysis/
 import { shareAt, usualLooks } from '../../lib/analysis/looks.ts';
 import { uniform } from '../../lib/random.ts';
 import type { Phase, Result } from '../../lib/result/result.ts';
-import { answers, continuousEnd, phase, readErrors } from '../fixtures/phase.ts';
+import { answers, continuousEnd, phase, quiet, readErrors } from '../fixtures/phase.ts';
 import { frequency, normal } from '../fixtures/random.ts';
 
 const inTurns = (rps: number, continuousRps: number, more: Partial<Phase> = {}) =>
@@ -95,6 +95,25 @@ test('turns disagree only beyond the tolerance and the noise', () => {
   ).toBeUndefined();
   // On its own, this distance is within the machine's noise between warm-up and turns.
   expect([turnsDisagree([gains]), turnsDisagree([steady, noisy])]).toEqual([undefined, undefined]);
+});
+
+test('a share of a core says nothing while others take a part of it', () => {
+  const gains = (serverOthersShare: number) =>
+    [1.1, 1.09, 1.11, 1.1].map((of) =>
+      inTurns(1000, 1000, {
+        serverCpuSeconds: 10 * of,
+        continuous: { ...continuousEnd, rps: 1000, cpuMicros: 1000 },
+        noise: { ...quiet, serverOthersShare },
+      }),
+    );
+  const steady = inTurns(1000, 1000, {
+    serverCpuSeconds: 10,
+    continuous: { ...continuousEnd, rps: 1000, cpuMicros: 1000 },
+  });
+  const a = side('a', steady, steady, steady, steady);
+  const found = turnsDisagree([a, side('b', ...gains(0.01))]);
+  expect(found).toMatchObject({ name: 'b', of: 'cpuShare', ratio: expect.closeTo(1.1, 3) });
+  expect(turnsDisagree([a, side('b', ...gains(0.1))])).toBeUndefined();
 });
 
 /**

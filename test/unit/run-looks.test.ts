@@ -120,8 +120,8 @@ test('servers that are still cold end with a run that ends first', async () => {
 });
 
 test.each<[string, [number, number], RegExp]>([
-  ['the sides differ', [1.09, 1], /^workers: .* against continuous load are \+9\.0 %/],
-  ['all gain', [1.5, 1.5], /^workers: requests\/s in turns against continuous load are \+50/],
+  ['the sides differ', [1.09, 1], /^workers: in turns .* \+9\.0 % .* against continuous load, as/],
+  ['all gain', [1.5, 1.5], /^workers: in turns its server's CPU time per second is \+50/],
 ])('turns that disagree with continuous load are given up: %s', async (_, inTurns, line) => {
   const { result, lines, groups } = await runOf([...clear, ...clear], {}, inTurns);
   expect(lines).toEqual([expect.stringMatching(line)]);
