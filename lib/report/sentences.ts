@@ -93,7 +93,6 @@ export function circumstanceLines(
   return [...pageLines(result), ...addedLines(contributions), ...lines];
 }
 
-/** The sentences of the features. */
 export function addedLines(contributions: readonly Contribution[]): string[] {
   return contributions.flatMap(({ sentences = [] }) => sentences);
 }
@@ -317,7 +316,6 @@ export function redirectionLines(
   return byText(lines);
 }
 
-/** A text on a variant. */
 interface Named {
   name: string;
   text: string;

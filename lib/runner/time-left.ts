@@ -20,7 +20,6 @@ export class TimeLeft {
   readonly #mostSeconds: number;
   /** The time that rounds took, kept or not, and the planned one. */
   readonly #took: { seconds: number; plannedSeconds: number }[] = [];
-  /** The present round. */
   #round: { beganAt: number; plannedSeconds: number; expectedSeconds: number; isLate: boolean };
   /** When the first round was said to be late. */
   #openAt = 0;
@@ -39,13 +38,11 @@ export class TimeLeft {
     this.#announced = { at: 0, kept: 0, secondsPerRound, latest: mostSeconds };
   }
 
-  /** A round begins. */
   began(plannedSeconds: number, at: number): void {
     const expectedSeconds = this.#expected(plannedSeconds);
     this.#round = { beganAt: at, plannedSeconds, expectedSeconds, isLate: false };
   }
 
-  /** The present round has ended. */
   ended(at: number): void {
     const { beganAt, plannedSeconds } = this.#round;
     this.#took.push({ seconds: at - beganAt, plannedSeconds });

@@ -149,7 +149,6 @@ function responseOf<T extends unknown[]>(emitter: NodeJS.EventEmitter): Promise<
   });
 }
 
-/** A body that does not end in time. */
 export class EndlessBody extends Error {
   override message = 'its body does not end';
   private readonly bytes: number;

@@ -22,7 +22,6 @@ interface LinkReady {
   server: { netns: string; address: string };
   client: { netns: string };
   settings: Omit<KernelSetting, 'variants'>[];
-  /** The thread of the packets to the server. */
   toServerThread: number;
 }
 
