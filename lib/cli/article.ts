@@ -10,11 +10,12 @@ import { terminalTable, wrapLines } from '../report/table.ts';
 import type { Result } from '../result/result.ts';
 import { runName } from '../runner/make-plan.ts';
 import { giveToCaller } from '../process.ts';
-import { createRunFolder } from '../runner/results-folder.ts';
+import { checkResultsFolder, createRunFolder } from '../runner/results-folder.ts';
 import { findVariants } from '../scenario/catalogue.ts';
 import type { Article } from '../scenario/article.ts';
 import type { Scenario } from '../scenario/model.ts';
 import { allNames, repeated } from '../present.ts';
+import { baselineName } from '../scenario/variants.ts';
 import { failIfCode } from './fail-if.ts';
 import { findScenario } from './find-scenario.ts';
 import {
@@ -42,15 +43,32 @@ export function articleOf(scenarios: readonly Scenario[]): Article {
   const known = (word: string, all: readonly string[], what: string) => {
     if (!all.includes(word)) throw unknownWord(what, word, all);
   };
-  for (const name of article.scenarios ?? []) known(name, names, 'scenario in the list');
+  const named = article.scenarios ?? names;
+  for (const name of named) known(name, names, 'scenario in the list');
+  const unnamed = names.find((name) => !named.includes(name));
+  if (unnamed !== undefined)
+    throw new UserError(`the article's \`scenarios\` lack ${unnamed}: name all, or leave them out`);
   for (const { text, rests } of article.claims ?? [])
-    for (const { scenario, variant, against } of rests) {
-      known(scenario, names, `scenario for the claim "${text}"`);
-      const variants = scenarios.find(({ name }) => name === scenario)?.variants ?? [];
+    for (const { scenario: name, variant, against, is } of rests) {
+      known(name, names, `scenario for the claim "${text}"`);
+      const scenario = scenarios.find((one) => one.name === name);
+      if (scenario === undefined) continue;
       for (const one of [variant, against])
-        known(one, allNames(variants), `variant for the claim "${text}"`);
+        known(one, allNames(scenario.variants), `variant for the claim "${text}"`);
+      if (is !== undefined && !areCompared(scenario, variant, against))
+        throw new UserError(
+          `the claim "${text}": ${name} does not compare ${variant} with ${against}: turn it round, or name them in its \`alsoCompare\``,
+        );
     }
-  return { scenarios: names, ...article };
+  return { ...article, scenarios: named };
+}
+
+function areCompared(scenario: Scenario, variant: string, against: string): boolean {
+  const { variants, alsoCompare = [] } = scenario;
+  return (
+    variants.some((one) => one.name === variant && baselineName(scenario, one) === against) ||
+    alsoCompare.some((pair) => pair.variant === variant && pair.against === against)
+  );
 }
 
 /**
@@ -139,6 +157,8 @@ function requireNoSingle({ json, exports, variants }: ScenarioOptions): void {
 async function writePage(run: ArticleRun, options: ScenarioOptions, startedAt: Date) {
   // Ended before there was anything to say.
   if (run.results.size === 0 && run.missing.length === 0) return;
+  // A run that was refused has not made it.
+  await checkResultsFolder(options.out, 0);
   const folder = await createRunFolder(
     options.out,
     runName(`article-${run.article.id}`, startedAt),

@@ -12,6 +12,7 @@ import type { Result } from '../../lib/result/result.ts';
 import { resultJson } from '../../lib/result/result-file.ts';
 import { buildResult } from '../../lib/runner/build-result.ts';
 import type { PlanDraft } from '../../lib/runner/plan.ts';
+import { allNames } from '../../lib/present.ts';
 import { findScenario } from '../../lib/cli/find-scenario.ts';
 import article from '../../scenarios/articles/001.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
@@ -116,4 +117,15 @@ test("a file's article is refused if its names are not those of its scenarios", 
   expect(articleOf([whole]).scenarios).toEqual([first]);
   const other = { ...whole, article: { ...whole.article, scenarios: ['other'] } };
   expect(() => articleOf([other])).toThrow('there is no scenario in the list "other"');
+  const none = { ...whole, article: { ...whole.article, scenarios: [] } };
+  expect(() => articleOf([none])).toThrow(`the article's \`scenarios\` lack ${first}: name all`);
+  const [one, two] = allNames(own.variants);
+  const rests = [
+    { scenario: first, variant: one ?? '', against: two ?? '', is: 'faster' as const },
+  ];
+  const claim = { quote: 'a', place: 'b', text: 'c', figures: 'd', rests };
+  const turned = { ...whole, article: { ...whole.article, claims: [claim] } };
+  expect(() => articleOf([turned])).toThrow(
+    `the claim "c": ${first} does not compare ${one} with ${two}: turn it round`,
+  );
 });

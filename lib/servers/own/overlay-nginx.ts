@@ -1,6 +1,6 @@
 // Lays a knob's lines over a user's nginx config, so that they hold for the loaded page.
 import path from 'node:path';
-import { runInNewContext } from 'node:vm';
+import { createContext, runInContext } from 'node:vm';
 import { UserError } from '../../errors.ts';
 import type { Overlay } from '../../scenario/model.ts';
 import {
@@ -168,7 +168,7 @@ function joined(standing: readonly string[], words: readonly string[]): string[]
 function setInHttp(http: readonly Directive[], line: Directive, page: PageAt): Directive[] {
   const setInside = (block: readonly Directive[], paths: Paths): Directive[] => {
     const deeper = block.map((directive) => {
-      if (!mayServe(directive, paths)) return directive;
+      if (!mayServe(directive, paths, page)) return directive;
       return { ...directive, block: setInside(directive.block ?? [], paths) };
     });
     return setIn(deeper, line, page, false);
@@ -225,7 +225,7 @@ function pathsOf(
   return reached;
 }
 
-function mayServe({ name, args, block }: Directive, paths: Paths): boolean {
+function mayServe({ name, args, block }: Directive, paths: Paths, page: PageAt): boolean {
   if (block === undefined || !['location', 'if', 'limit_except'].includes(name)) return false;
   if (name !== 'location' || paths === undefined) return true;
   const [first = '', second = ''] = args.map(bareWord);
@@ -233,17 +233,45 @@ function mayServe({ name, args, block }: Directive, paths: Paths): boolean {
   if (first === '=') return paths.includes(second);
   if (first !== '~' && first !== '~*')
     return paths.some((path) => path.startsWith(first === '^~' ? second : first));
-  const pattern = { source: second, flags: first === '~*' ? 'i' : '', paths };
-  try {
-    return runInNewContext(matchesAny, pattern, { timeout: mostMatchingMs }) === true;
-  } catch {
-    return true; // PCRE has a larger grammar, and a limit for expressions that take for ever.
-  }
+  const matches = matchers.get(page) ?? newMatcher();
+  matchers.set(page, matches);
+  return paths.some((path) => matches(second, first === '~*' ? 'i' : '', path));
 }
 
-/** In a context of its own, since nothing else ends an expression that backtracks. */
-const matchesAny = 'paths.some((path) => new RegExp(source, flags).test(path))';
-const mostMatchingMs = 200;
+/** Whether a path matches an expression, or may match it. */
+type Matcher = (source: string, flags: string, path: string) => boolean;
+
+const matchers = new WeakMap<PageAt, Matcher>();
+
+/** For all expressions of a config together. The run answers no signal meanwhile. */
+const mostMatchingMs = 500;
+
+function newMatcher(): Matcher {
+  // Nothing else ends an expression that backtracks.
+  const context = createContext();
+  const known = new Map<string, boolean>();
+  let leftMs = mostMatchingMs;
+  const ask: Matcher = (source, flags, path) => {
+    try {
+      const options = { timeout: Math.ceil(leftMs) };
+      Object.assign(context, { source, flags, path });
+      return runInContext('new RegExp(source, flags).test(path)', context, options) === true;
+    } catch {
+      return true; // PCRE has a larger grammar, and a limit for expressions that take for ever.
+    }
+  };
+  return (source, flags, path) => {
+    const key = JSON.stringify([source, flags, path]);
+    const answer = known.get(key);
+    if (answer !== undefined) return answer;
+    if (leftMs <= 0) return true;
+    const beganAtMs = performance.now();
+    const asked = ask(source, flags, path);
+    leftMs -= performance.now() - beganAtMs;
+    known.set(key, asked);
+    return asked;
+  };
+}
 
 /** Words of a listen line that nginx accepts only once for each address. */
 const socketWord = /^(?:backlog|reuseport|deferred|fastopen|rcvbuf|sndbuf|so_keepalive|bind)\b/;
@@ -283,7 +311,9 @@ export function servingLines(config: readonly Directive[], page: PageAt): Direct
   const http = insideHttp(config);
   const shared = fileLinesOf(http);
   const servers = http.filter((server) => servesPage(server, page));
-  return servers.flatMap((server) => inside(server.block ?? [], pathsOf(server, shared, page)));
+  return servers.flatMap((server) =>
+    inside(server.block ?? [], pathsOf(server, shared, page), page),
+  );
 }
 
 /**
@@ -299,9 +329,11 @@ export function turnAwayLines(
   const look = (block: readonly Directive[], paths: Paths, outer: readonly Directive[]) => {
     const ownLines = block.filter((line) => line.name === name);
     const lines = ownLines.length > 0 ? ownLines : outer;
-    const locations = blocksIn(block, 'location').filter((location) => mayServe(location, paths));
+    const locations = blocksIn(block, 'location').filter((location) =>
+      mayServe(location, paths, page),
+    );
     const byPath = locations.filter(({ args: [first = ''] }) => !bareWord(first).startsWith('@'));
-    const isDeeper = (path: string) => byPath.some((location) => mayServe(location, [path]));
+    const isDeeper = (path: string) => byPath.some((location) => mayServe(location, [path], page));
     if (paths === undefined || !paths.every(isDeeper)) lines.forEach((line) => holding.add(line));
     for (const { block: inner = [] } of locations) look(inner, paths, lines);
   };
@@ -326,9 +358,9 @@ function factsOf(config: readonly Directive[], page: PageAt): Facts {
   };
 }
 
-function inside(block: readonly Directive[], paths: Paths): Directive[] {
+function inside(block: readonly Directive[], paths: Paths, page: PageAt): Directive[] {
   return block.flatMap((directive) =>
-    mayServe(directive, paths) ? inside(directive.block ?? [], paths) : [directive],
+    mayServe(directive, paths, page) ? inside(directive.block ?? [], paths, page) : [directive],
   );
 }
 
