@@ -94,10 +94,10 @@ export function isAtHost(address: ConfigAddress, host: string): boolean {
 
 /**
  * Matches code in a config that answers requests, and programs that h2o starts. A match in a text or a comment only makes the warm-up
- * longer, and the run goes before no other programs.
+ * longer, and the run goes before no other programs. Nearly every config of nginx has the type application/x-perl.
  */
 const codeInConfig =
-  /\b(?:mruby\.handler|fastcgi\.spawn|\w+_by_lua|js_\w+|perl|modsecurity|load_module\s+["']?\/(?!usr\/))/;
+  /\b(?:mruby\.handler|fastcgi\.spawn|\w+_by_lua|js_\w+|modsecurity|load_module\s+["']?\/(?!usr\/))|(?<![\w./-])perl(?:_\w+)?["']?\s/;
 
 /** A config while its copy is made. */
 export type ConfigCopy = Awaited<ReturnType<typeof beginCopy>>;
