@@ -145,6 +145,20 @@ test('worktree has links and deletions as they are, whatever the settings of dif
   expect(readlinkSync(path.join(place, kept, 'tree/link'))).toBe('page');
 });
 
+test('a shallow repository has commits that no branch has', async () => {
+  const { repo, git, made } = repository();
+  const shallow = path.join(newFolder(), 'repo');
+  git('config', 'uploadpack.allowAnySHA1InWant', 'true');
+  git('clone', '--quiet', '--depth', '1', `file://${repo}`, shallow);
+  const first = git('rev-parse', 'first');
+  git('-C', shallow, 'fetch', '--quiet', '--depth', '1', 'origin', first);
+  writeFileSync(path.join(shallow, 'page'), '3');
+  const { given, read } = await made([first, 'HEAD', 'worktree'], { repo: shallow });
+  expect(given[0]?.name).toContain(first.slice(0, 9));
+  expect(given[0]?.name).not.toContain(first.slice(0, 10));
+  expect(read('page')).toEqual(['1', '2', '3']);
+});
+
 test('hooks of the user do not run, and a subject has no control characters', async () => {
   const { git, made } = repository();
   git('commit', '--quiet', '--allow-empty', '--message', 'A \x1b[31msubject');

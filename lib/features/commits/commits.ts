@@ -130,7 +130,8 @@ async function commitOf(text: string, { top, build, place }: Repository): Promis
   ];
   const [, hash = '', about = ''] =
     /^(\w+) (.{0,100})/.exec(await git(top, ['log', ...only])) ?? [];
-  const made = asName(word);
+  // A whole hash is too wide for a table.
+  const made = asName(word.replace(/^([0-9a-f]{9})[0-9a-f]{31,}$/, '$1'));
   const name = given ?? (/\D/.test(made) ? made : asName(`commit-${made}`));
   const key = createHash('sha256').update(JSON.stringify([top, build, buildVariables()]));
   const folder = path.join(
@@ -189,6 +190,13 @@ async function makeCommit(
   await removeFolder(folder);
   mkdirSync(folder);
   await git(top, ['clone', '--quiet', '--no-checkout', '--shared', '--', top, tree], signal);
+  const shallow = await fileOfGit(top, 'shallow');
+  if (existsSync(shallow)) {
+    // Then git shares nothing, and copies only what branches and tags have: a commit may have been fetched without one.
+    const borrowed = path.join(tree, borrowedFrom);
+    writeFileSync(borrowed, `${await fileOfGit(top, 'objects')}\n`);
+    cpSync(shallow, path.join(tree, '.git/shallow'));
+  }
   if (isWorktree) await takeChanges(top, commit, signal);
   else await git(tree, ['checkout', '--quiet', '--detach', hash], signal);
   if (!existsSync(path.join(tree, within)))
@@ -216,8 +224,7 @@ async function makeCommit(
  * writes nothing there. Files that git ignores are left out, unless they were added.
  */
 async function takeChanges(top: string, { hash, tree }: Commit, signal: AbortSignal) {
-  const excluded = await git(top, ['rev-parse', '--git-path', 'info/exclude'], signal);
-  const exclude = path.resolve(top, excluded.replace(/\n$/, ''));
+  const exclude = await fileOfGit(top, 'info/exclude');
   if (existsSync(exclude)) cpSync(exclude, path.join(tree, '.git/info/exclude'));
   const added = ['diff-index', '--cached', '--diff-filter=A', '--name-only', '-z', hash, '--'];
   const files = (await git(top, added, signal)).split('\0').filter(Boolean);
@@ -225,7 +232,7 @@ async function takeChanges(top: string, { hash, tree }: Commit, signal: AbortSig
   const clone = [`--git-dir=${tree}/.git`, '--work-tree=.', '--literal-pathspecs'];
   // What the clone has not, git writes there, and does not look for it in the repository, where it would change times.
   const add = [...clone, '-c', 'core.looseCompression=0', 'add'];
-  const borrowed = path.join(tree, '.git/objects/info/alternates');
+  const borrowed = path.join(tree, borrowedFrom);
   await git(tree, ['update-ref', '--no-deref', 'HEAD', hash], signal);
   await git(tree, ['read-tree', hash], signal);
   renameSync(borrowed, `${borrowed}-aside`);
@@ -234,6 +241,15 @@ async function takeChanges(top: string, { hash, tree }: Commit, signal: AbortSig
   if (there.length > 0) await git(top, [...add, ...named], signal, there.join('\0'));
   renameSync(`${borrowed}-aside`, borrowed);
   await git(tree, ['checkout-index', '--all'], signal);
+}
+
+/** A file of a clone: where the objects are that it has not. */
+const borrowedFrom = '.git/objects/info/alternates';
+
+/** Its path, also for a work tree that shares another's. */
+async function fileOfGit(top: string, file: string): Promise<string> {
+  const shown = await git(top, ['rev-parse', '--git-path', file]);
+  return path.resolve(top, shown.replace(/\n$/, ''));
 }
 
 /** Removes the builds that have not been used for longest. */
