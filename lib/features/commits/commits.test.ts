@@ -133,14 +133,17 @@ test('worktree has links and deletions as they are, whatever the settings of dif
       .map((file) => [file, statSync(path.join(repo, '.git', file)).mtimeMs])
       .sort();
   const before = states();
-  const { given, read } = await made(['main', 'worktree']);
+  const { read } = await made(['main', 'worktree']);
   expect(states()).toEqual(before);
   expect(read('lines')[1]).toMatch(/other/);
   expect(read('part/file')).toEqual([undefined, 'part']);
   expect(read('ignored')).toEqual([undefined, 'added']);
   expect(read('gone')).toEqual(['', undefined]);
   expect(readdirSync(outside)).toEqual([]);
-  expect(given).toHaveLength(2);
+  // A link to another place is no folder of the commit.
+  await expect(made(['main', 'worktree'], { repo: path.join(repo, 'part') })).rejects.toThrow(
+    'main has no folder part/',
+  );
   const kept = readdirSync(place).find((name) => name.startsWith('worktree-')) ?? '';
   expect(readlinkSync(path.join(place, kept, 'tree/link'))).toBe('page');
 });
@@ -183,6 +186,7 @@ test('--repo may name a folder of the repository, and a hook’s variables name 
     'main-1 has no folder part/: --repo names one that all have',
   );
   const build = 'echo "${GIT_DIR-none}" >dir';
+  await made(['main', '@'], { build });
   const both = await made(['main', '@'], { repo: path.join(repo, 'part'), build });
   expect(both.given.map(({ name }) => name)).toEqual(['main', 'commit']);
   expect(both.read('file')).toEqual(['part', 'part']);

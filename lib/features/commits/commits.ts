@@ -6,6 +6,7 @@ import {
   lstatSync,
   mkdirSync,
   readdirSync,
+  realpathSync,
   renameSync,
   statSync,
   utimesSync,
@@ -117,7 +118,7 @@ async function repositoryAt(repo: string): Promise<Pick<Repository, 'top' | 'wit
   return { top, within };
 }
 
-async function commitOf(text: string, { top, build, place }: Repository): Promise<Commit> {
+async function commitOf(text: string, { top, within, build, place }: Repository): Promise<Commit> {
   const { name: given, word } = readName(text);
   const isWorktree = word === worktree;
   const ref = isWorktree ? 'HEAD' : word;
@@ -133,7 +134,7 @@ async function commitOf(text: string, { top, build, place }: Repository): Promis
   // A whole hash is too wide for a table.
   const made = asName(word.replace(/^([0-9a-f]{9})[0-9a-f]{31,}$/, '$1'));
   const name = given ?? (/\D/.test(made) ? made : asName(`commit-${made}`));
-  const key = createHash('sha256').update(JSON.stringify([top, build, buildVariables()]));
+  const key = createHash('sha256').update(JSON.stringify([top, within, build, buildVariables()]));
   const folder = path.join(
     place,
     `${isWorktree ? worktree : hash.slice(0, 12)}-${key.digest('hex').slice(0, 12)}`,
@@ -184,7 +185,7 @@ async function makeCommit(
   const done = path.join(folder, 'done');
   if (existsSync(done) && !isWorktree) {
     utimesSync(folder, new Date(), new Date());
-    say([`${what}, built before`]);
+    say([build === undefined ? what : `${what}, built before`]);
     return;
   }
   await removeFolder(folder);
@@ -199,7 +200,7 @@ async function makeCommit(
   }
   if (isWorktree) await takeChanges(top, commit, signal);
   else await git(tree, ['checkout', '--quiet', '--detach', hash], signal);
-  if (!existsSync(path.join(tree, within)))
+  if (!isFolderBelow(tree, within))
     throw new UserError(`${name} has no folder ${within}: --repo names one that all have`);
   const beganAtMs = performance.now();
   if (build !== undefined)
@@ -231,7 +232,7 @@ async function takeChanges(top: string, { hash, tree }: Commit, signal: AbortSig
   const there = files.filter((file) => lstatSync(path.join(top, file), { throwIfNoEntry: false }));
   const clone = [`--git-dir=${tree}/.git`, '--work-tree=.', '--literal-pathspecs'];
   // What the clone has not, git writes there, and does not look for it in the repository, where it would change times.
-  const add = [...clone, '-c', 'core.looseCompression=0', 'add'];
+  const add = [...clone, '-c', 'core.looseCompression=0', '-c', 'core.fsync=none', 'add'];
   const borrowed = path.join(tree, borrowedFrom);
   await git(tree, ['update-ref', '--no-deref', 'HEAD', hash], signal);
   await git(tree, ['read-tree', hash], signal);
@@ -241,6 +242,13 @@ async function takeChanges(top: string, { hash, tree }: Commit, signal: AbortSig
   if (there.length > 0) await git(top, [...add, ...named], signal, there.join('\0'));
   renameSync(`${borrowed}-aside`, borrowed);
   await git(tree, ['checkout-index', '--all'], signal);
+}
+
+/** Whether there is such a folder, and not by a link that leaves the clone. */
+function isFolderBelow(tree: string, within: string): boolean {
+  const folder = path.join(tree, within);
+  if (!statSync(folder, { throwIfNoEntry: false })?.isDirectory()) return false;
+  return `${realpathSync(folder)}/`.startsWith(`${realpathSync(tree)}/`);
 }
 
 /** A file of a clone: where the objects are that it has not. */
