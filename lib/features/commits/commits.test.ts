@@ -205,6 +205,8 @@ test('a build that fails shows its last lines, and is made again', async () => {
       'no rule',
     ]);
   }
+  await expect(made(['first', 'main'], { build: 'exit 3' })).rejects.toThrow(/with code 3$/);
+  expect(lines).toEqual([]);
 });
 
 test('what is no repository, commit or pair of names is refused in one line', async () => {

@@ -213,7 +213,8 @@ async function makeCommit(
       ifLeft: 'start what servers need before bakeoff, or in --serve',
       signal,
       say: (line) => say([line]),
-      onFailure: (output) => say(output.trimEnd().split('\n').slice(-linesOfFailure)),
+      onFailure: (output) =>
+        say(output.trimEnd().split('\n').filter(Boolean).slice(-linesOfFailure)),
     });
   const took = duration((performance.now() - beganAtMs) / 1000);
   writeFileSync(done, '');
