@@ -10,7 +10,7 @@ import {
 } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, openSync } from 'node:fs';
-import { writeFile } from 'node:fs/promises';
+import { rm, writeFile } from 'node:fs/promises';
 import { Socket } from 'node:net';
 import { getPriority, setPriority } from 'node:os';
 import { isAbsolute } from 'node:path';
@@ -407,6 +407,16 @@ export async function giveToCaller(path: string): Promise<void> {
 /** If one of bakeoff's own folders belongs to the user who called sudo, gives them what root has written there. */
 export async function leaveToCaller(folder: string): Promise<void> {
   if (callerOwning(folder) !== undefined) await giveToCaller(folder);
+}
+
+/** Removes a folder, also one in which a build closed folders to its own user, as that of Go's modules is. */
+export async function removeFolder(folder: string): Promise<void> {
+  try {
+    await rm(folder, { recursive: true, force: true });
+  } catch {
+    await run({ command: 'chmod', args: ['-R', 'u+rwX', '--', folder] });
+    await rm(folder, { recursive: true, force: true });
+  }
 }
 
 /** The last line with text, or ''. */

@@ -1,11 +1,12 @@
 // npm run clean: removes the files that bakeoff keeps between runs.
 import { accessSync, closeSync, constants, existsSync } from 'node:fs';
-import { lstat, readdir, rm, rmdir } from 'node:fs/promises';
+import { lstat, readdir, rmdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { total } from '../analysis/statistics.ts';
 import { inOneLine, usageError, UserError } from '../errors.ts';
 import { whole } from '../format.ts';
 import { holder, lockFile, oneRunAtATime } from '../machine/locks.ts';
+import { removeFolder } from '../process.ts';
 import { bakeoffFolder, typed } from '../setup/paths.ts';
 import { printHelp, readArguments, type Flag } from './arguments.ts';
 import type { Keeps, KeptFolder } from './feature.ts';
@@ -70,7 +71,7 @@ export async function cleanCommand(
       const path = folderOf(folder);
       const stays = lasts && !flags.has('history');
       const size = `${whole(Math.ceil((await bytesBelow(path)) / 1e6))} MB`;
-      if (!stays) await rm(path, { recursive: true });
+      if (!stays) await removeFolder(path);
       console.log(
         `${what}: ${stays ? `kept, ${size}; --history removes it too` : `removed, ${size}`}`,
       );

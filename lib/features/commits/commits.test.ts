@@ -1,6 +1,17 @@
 // Commits as sides, with real repositories.
 import { execFileSync } from 'node:child_process';
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
 import path from 'node:path';
 import { expect, test, vi } from 'vitest';
 import { commitSides, type AskedCommits } from './commits.ts';
@@ -72,6 +83,8 @@ test('each commit is built once, in a folder of its own, and the repository stay
   expect(again.read('../times').map((times) => times?.split('\n').length)).toEqual([1, 1]);
   const other = await made(['first', 'main'], { build: 'cp page built' });
   expect(other.lines[0]).toMatch(/built in/);
+  vi.stubEnv('PATH', `${newFolder()}:${process.env['PATH']}`);
+  expect((await made(['first', 'main'], { build })).lines[0]).toMatch(/built in/);
   expect(files()).toEqual(before);
 });
 
@@ -92,6 +105,76 @@ test('worktree has changes and new files, and not what git ignores', async () =>
   expect((await made(['main', 'worktree'])).read('page')).toEqual(['2', '4']);
 });
 
+test('worktree has links and deletions as they are, whatever the settings of diff, and changes no file of git', async () => {
+  const { repo, place, write, git, made } = repository();
+  const outside = newFolder();
+  symlinkSync(outside, path.join(repo, 'part'));
+  write('.gitignore', 'ignored');
+  write('lines', `${'line\n'.repeat(9)}`);
+  write('gone', '');
+  git('add', '.');
+  git('commit', '--quiet', '--message', 'Lines');
+  // Git no longer looks at the link, and sees a new file behind it.
+  git('update-index', '--assume-unchanged', 'part');
+  rmSync(path.join(repo, 'part'));
+  mkdirSync(path.join(repo, 'part'));
+  write('part/file', 'part');
+  write('lines', `${'line\n'.repeat(5)}other\n${'line\n'.repeat(4)}`);
+  rmSync(path.join(repo, 'gone'));
+  symlinkSync('page', path.join(repo, 'link'));
+  write('ignored', 'added');
+  git('add', '--force', 'ignored');
+  git('config', 'diff.context', '0');
+  git('config', 'core.fsmonitor', `touch ${outside}/ran; false`);
+  // The index knows it with another time.
+  utimesSync(path.join(repo, 'page'), 1, 1);
+  const states = () =>
+    readdirSync(path.join(repo, '.git'), { recursive: true, encoding: 'utf8' })
+      .map((file) => [file, statSync(path.join(repo, '.git', file)).mtimeMs])
+      .sort();
+  const before = states();
+  const { read } = await made(['main', 'worktree']);
+  expect(states()).toEqual(before);
+  expect(read('lines')[1]).toMatch(/other/);
+  expect(read('part/file')).toEqual([undefined, 'part']);
+  expect(read('ignored')).toEqual([undefined, 'added']);
+  expect(read('gone')).toEqual(['', undefined]);
+  expect(readdirSync(outside)).toEqual([]);
+  // A link to another place is no folder of the commit.
+  await expect(made(['main', 'worktree'], { repo: path.join(repo, 'part') })).rejects.toThrow(
+    'main has no folder part/',
+  );
+  const kept = readdirSync(place).find((name) => name.startsWith('worktree-')) ?? '';
+  expect(readlinkSync(path.join(place, kept, 'tree/link'))).toBe('page');
+});
+
+test('a shallow repository has commits that no branch has', async () => {
+  const { repo, git, made } = repository();
+  const shallow = path.join(newFolder(), 'repo');
+  git('config', 'uploadpack.allowAnySHA1InWant', 'true');
+  git('clone', '--quiet', '--depth', '1', `file://${repo}`, shallow);
+  const first = git('rev-parse', 'first');
+  git('-C', shallow, 'fetch', '--quiet', '--depth', '1', 'origin', first);
+  writeFileSync(path.join(shallow, 'page'), '3');
+  const { given, read } = await made([first, 'HEAD', 'worktree'], { repo: shallow });
+  expect(given[0]?.name).toContain(first.slice(0, 9));
+  expect(given[0]?.name).not.toContain(first.slice(0, 10));
+  expect(read('page')).toEqual(['1', '2', '3']);
+});
+
+test('hooks of the user do not run, and a subject has no control characters', async () => {
+  const { git, made } = repository();
+  git('commit', '--quiet', '--allow-empty', '--message', 'A \x1b[31msubject');
+  const home = newFolder();
+  vi.stubEnv('HOME', home);
+  const hook = path.join(home, 'post-checkout');
+  writeFileSync(hook, `#!/bin/sh\ntouch ${home}/ran; exit 1`, { mode: 0o755 });
+  writeFileSync(path.join(home, '.gitconfig'), `[core]\nhooksPath = ${home}\n`);
+  const { lines } = await made(['first', 'main']);
+  expect(lines[1]).toMatch(/^main is \w{9} \(\S+ A {2}\[31msubject\)$/);
+  expect(existsSync(path.join(home, 'ran'))).toBe(false);
+});
+
 test('--repo may name a folder of the repository, and a hook’s variables name no other one', async () => {
   const { repo, git, made } = repository();
   mkdirSync(path.join(repo, 'part'));
@@ -102,8 +185,12 @@ test('--repo may name a folder of the repository, and a hook’s variables name 
   await expect(made(['main~1', 'main'], { repo: path.join(repo, 'part') })).rejects.toThrow(
     'main-1 has no folder part/: --repo names one that all have',
   );
-  const both = await made(['main', 'x=main'], { repo: path.join(repo, 'part') });
+  const build = 'echo "${GIT_DIR-none}" >dir';
+  await made(['main', '@'], { build });
+  const both = await made(['main', '@'], { repo: path.join(repo, 'part'), build });
+  expect(both.given.map(({ name }) => name)).toEqual(['main', 'commit']);
   expect(both.read('file')).toEqual(['part', 'part']);
+  expect(both.read('dir')).toEqual(['none', 'none']);
 });
 
 test('a build that fails shows its last lines, and is made again', async () => {
@@ -118,6 +205,8 @@ test('a build that fails shows its last lines, and is made again', async () => {
       'no rule',
     ]);
   }
+  await expect(made(['first', 'main'], { build: 'exit 3' })).rejects.toThrow(/with code 3$/);
+  expect(lines).toEqual([]);
 });
 
 test('what is no repository, commit or pair of names is refused in one line', async () => {
@@ -126,8 +215,13 @@ test('what is no repository, commit or pair of names is refused in one line', as
     /^compare wants two sides or more, and main is one: /,
   );
   await expect(made(['main', 'main'])).rejects.toThrow(/^two sides are named main: /);
-  await expect(made(['main', 'nothing'])).rejects.toThrow(`--repo ${repo}: bad revision 'nothing'`);
+  await expect(made(['main', 'nothing'])).rejects.toThrow(`--repo ${repo}: nothing is no commit`);
   await expect(made(['main', '--all'])).rejects.toThrow(/^--repo .*--all/);
+  await expect(made(['first', 'first..main'])).rejects.toThrow(/: first\.\.main is no commit$/);
+  await expect(made(['first', 'main:page'])).rejects.toThrow(/expected commit type/);
+  await expect(made(['a', 'b'], { repo: path.join(repo, 'page') })).rejects.toThrow(
+    /^--repo: there is no folder .*page$/,
+  );
   const empty = newFolder();
   await expect(made(['a', 'b'], { repo: empty })).rejects.toThrow(
     /^--repo .*: not a git repository/,

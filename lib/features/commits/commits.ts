@@ -3,9 +3,11 @@ import { createHash } from 'node:crypto';
 import {
   cpSync,
   existsSync,
+  lstatSync,
   mkdirSync,
   readdirSync,
-  rmSync,
+  realpathSync,
+  renameSync,
   statSync,
   utimesSync,
   writeFileSync,
@@ -13,12 +15,12 @@ import {
 import path from 'node:path';
 import type { AddedSides } from '../../cli/feature.ts';
 import { asName, readCommand, readName, requireDifferent, requireNumber } from '../../cli/sides.ts';
-import { usageError, UserError } from '../../errors.ts';
+import { inOneLine, usageError, UserError } from '../../errors.ts';
 import { makeOwnFolder } from '../../files.ts';
 import { duration } from '../../format.ts';
 import { lockFile } from '../../machine/locks.ts';
 import { present } from '../../present.ts';
-import { leaveToCaller, run, withoutVariables } from '../../process.ts';
+import { leaveToCaller, removeFolder, run, withoutVariables } from '../../process.ts';
 import { runOwnCommand } from '../../servers/before-start.ts';
 import { bakeoffFolder, fromCallersFolder } from '../../setup/paths.ts';
 import { kept } from './kept.ts';
@@ -31,6 +33,18 @@ const gitSeconds = 300;
 const mostKept = 20;
 /** Number of lines that are shown of a build that fails. */
 const linesOfFailure = 15;
+
+/** A hook's variables, which name its repository. Builds and servers may use git, too. */
+const ofAnotherRepository = [
+  'GIT_DIR',
+  'GIT_WORK_TREE',
+  'GIT_INDEX_FILE',
+  'GIT_PREFIX',
+  'GIT_COMMON_DIR',
+  'GIT_OBJECT_DIRECTORY',
+  'GIT_ALTERNATE_OBJECT_DIRECTORIES',
+  'GIT_NAMESPACE',
+];
 
 export interface AskedCommits {
   repo: string;
@@ -71,6 +85,7 @@ export async function commitSides(
 ): Promise<AddedSides> {
   requireNumber(words, "main HEAD --repo DIR --serve './server -p {port}'");
   const command = readCommand(serve);
+  for (const name of ofAnotherRepository) delete process.env[name];
   const repository = { ...(await repositoryAt(repo)), build, place };
   const commits: Commit[] = [];
   for (const word of words) commits.push(await commitOf(word, repository));
@@ -81,11 +96,12 @@ export async function commitSides(
       given: `${name} (${hash.slice(0, 9)})`,
       source: { ...command, folder: path.join(tree, repository.within) },
     })),
-    make: async (signal, say) => {
+    make: async (signal, sayRaw) => {
+      const say = (lines: readonly string[]) => sayRaw(lines.map(inOneLine));
       await holdFolder(place, signal, say);
       try {
         for (const commit of commits) await makeCommit(commit, repository, signal, say);
-        removeOld(place, commits);
+        await removeOld(place, commits);
       } finally {
         await leaveToCaller(place);
       }
@@ -95,21 +111,30 @@ export async function commitSides(
 
 async function repositoryAt(repo: string): Promise<Pick<Repository, 'top' | 'within'>> {
   const folder = fromCallersFolder(repo);
-  if (!existsSync(folder)) throw usageError(`--repo: there is no folder ${folder}`);
+  if (!statSync(folder, { throwIfNoEntry: false })?.isDirectory())
+    throw usageError(`--repo: there is no folder ${folder}`);
   const shown = await git(folder, ['rev-parse', '--show-toplevel', '--show-prefix']);
   const [top = '', within = ''] = shown.split('\n');
   return { top, within };
 }
 
-async function commitOf(text: string, { top, build, place }: Repository): Promise<Commit> {
+async function commitOf(text: string, { top, within, build, place }: Repository): Promise<Commit> {
   const { name: given, word } = readName(text);
   const isWorktree = word === worktree;
   const ref = isWorktree ? 'HEAD' : word;
-  const shown = await git(top, ['log', '-1', '--format=%H %cs %s', '--end-of-options', ref, '--']);
-  const [, hash = '', about = ''] = /^(\w+) (.*)/.exec(shown) ?? [];
-  const made = asName(word);
-  const name = given ?? (/\D/.test(made) ? made : `commit-${made}`);
-  const key = createHash('sha256').update(JSON.stringify([top, build, buildVariables()]));
+  const object = await git(top, ['rev-parse', '--verify', '--end-of-options', ref]);
+  const only = [
+    '--no-walk',
+    '--no-show-signature',
+    '--format=%H %cs %s',
+    `${object.trim()}^{commit}`,
+  ];
+  const [, hash = '', about = ''] =
+    /^(\w+) (.{0,100})/.exec(await git(top, ['log', ...only])) ?? [];
+  // A whole hash is too wide for a table.
+  const made = asName(word.replace(/^([0-9a-f]{9})[0-9a-f]{31,}$/, '$1'));
+  const name = given ?? (/\D/.test(made) ? made : asName(`commit-${made}`));
+  const key = createHash('sha256').update(JSON.stringify([top, within, build, buildVariables()]));
   const folder = path.join(
     place,
     `${isWorktree ? worktree : hash.slice(0, 12)}-${key.digest('hex').slice(0, 12)}`,
@@ -118,11 +143,13 @@ async function commitOf(text: string, { top, build, place }: Repository): Promis
   return { name, hash, isWorktree, about, folder, tree };
 }
 
-/** The variables that compilers and their tools read. A build with others is another build. */
+/** The variables that say which compilers and tools there are, and that these read. A build with others is another build. */
 function buildVariables(): string[] {
   return Object.entries(process.env)
     .filter(([name]) =>
-      /^(?:CC|CXX|LD|AR|NODE_ENV|GO\w*|CGO_\w+|CARGO_\w+|RUST\w+|\w*FLAGS)$/.test(name),
+      /^(?:CC|CXX|LD|AR|NODE_\w+|GO\w*|CGO_\w+|CARGO_\w+|CMAKE_\w+|RUST\w+|JAVA_HOME|\w*PATH|\w*FLAGS)$/.test(
+        name,
+      ),
     )
     .map((pair) => pair.join('='))
     .sort();
@@ -158,15 +185,22 @@ async function makeCommit(
   const done = path.join(folder, 'done');
   if (existsSync(done) && !isWorktree) {
     utimesSync(folder, new Date(), new Date());
-    say([`${what}, built before`]);
+    say([build === undefined ? what : `${what}, built before`]);
     return;
   }
-  rmSync(folder, { recursive: true, force: true });
+  await removeFolder(folder);
   mkdirSync(folder);
   await git(top, ['clone', '--quiet', '--no-checkout', '--shared', '--', top, tree], signal);
-  await git(tree, ['checkout', '--quiet', '--detach', hash], signal);
+  const shallow = await fileOfGit(top, 'shallow');
+  if (existsSync(shallow)) {
+    // Then git shares nothing, and copies only what branches and tags have: a commit may have been fetched without one.
+    const borrowed = path.join(tree, borrowedFrom);
+    writeFileSync(borrowed, `${await fileOfGit(top, 'objects')}\n`);
+    cpSync(shallow, path.join(tree, '.git/shallow'));
+  }
   if (isWorktree) await takeChanges(top, commit, signal);
-  if (!existsSync(path.join(tree, within)))
+  else await git(tree, ['checkout', '--quiet', '--detach', hash], signal);
+  if (!isFolderBelow(tree, within))
     throw new UserError(`${name} has no folder ${within}: --repo names one that all have`);
   const beganAtMs = performance.now();
   if (build !== undefined)
@@ -179,61 +213,96 @@ async function makeCommit(
       ifLeft: 'start what servers need before bakeoff, or in --serve',
       signal,
       say: (line) => say([line]),
-      onFailure: (output) => say(output.trimEnd().split('\n').slice(-linesOfFailure)),
+      onFailure: (output) =>
+        say(output.trimEnd().split('\n').filter(Boolean).slice(-linesOfFailure)),
     });
   const took = duration((performance.now() - beganAtMs) / 1000);
   writeFileSync(done, '');
   say([build === undefined ? what : `${what}, built in ${took}`]);
 }
 
-/** A diff that git can apply, whatever the user's settings make of it for people. */
-const plainly = [
-  '--binary',
-  '--no-ext-diff',
-  '--no-textconv',
-  '--no-color',
-  '--src-prefix=a/',
-  '--dst-prefix=b/',
-];
+/**
+ * Adds the repository's folder to the clone's index, and makes the clone's files from that: so git reads no settings of the repository and
+ * writes nothing there. Files that git ignores are left out, unless they were added.
+ */
+async function takeChanges(top: string, { hash, tree }: Commit, signal: AbortSignal) {
+  const exclude = await fileOfGit(top, 'info/exclude');
+  if (existsSync(exclude)) cpSync(exclude, path.join(tree, '.git/info/exclude'));
+  const added = ['diff-index', '--cached', '--diff-filter=A', '--name-only', '-z', hash, '--'];
+  const files = (await git(top, added, signal)).split('\0').filter(Boolean);
+  const there = files.filter((file) => lstatSync(path.join(top, file), { throwIfNoEntry: false }));
+  const clone = [`--git-dir=${tree}/.git`, '--work-tree=.', '--literal-pathspecs'];
+  // What the clone has not, git writes there, and does not look for it in the repository, where it would change times.
+  const add = [...clone, '-c', 'core.looseCompression=0', '-c', 'core.fsync=none', 'add'];
+  const borrowed = path.join(tree, borrowedFrom);
+  await git(tree, ['update-ref', '--no-deref', 'HEAD', hash], signal);
+  await git(tree, ['read-tree', hash], signal);
+  renameSync(borrowed, `${borrowed}-aside`);
+  await git(top, [...add, '--all'], signal);
+  const named = ['--force', '--pathspec-from-file=-', '--pathspec-file-nul'];
+  if (there.length > 0) await git(top, [...add, ...named], signal, there.join('\0'));
+  renameSync(`${borrowed}-aside`, borrowed);
+  await git(tree, ['checkout-index', '--all'], signal);
+}
 
-/** Puts what differs from HEAD in the repository's folder into the clone: changes, and files that git does not know and does not ignore. */
-async function takeChanges(top: string, { folder, tree }: Commit, signal: AbortSignal) {
-  const changes = path.join(folder, 'changes');
-  await git(top, ['diff', ...plainly, `--output=${changes}`, 'HEAD', '--'], signal);
-  if (statSync(changes).size > 0)
-    await git(tree, ['apply', '--whitespace=nowarn', changes], signal);
-  const others = await git(top, ['ls-files', '-z', '--others', '--exclude-standard'], signal);
-  for (const file of others.split('\0').filter(Boolean))
-    cpSync(path.join(top, file), path.join(tree, file), { recursive: true });
+/** Whether there is such a folder, and not by a link that leaves the clone. */
+function isFolderBelow(tree: string, within: string): boolean {
+  const folder = path.join(tree, within);
+  if (!statSync(folder, { throwIfNoEntry: false })?.isDirectory()) return false;
+  return `${realpathSync(folder)}/`.startsWith(`${realpathSync(tree)}/`);
+}
+
+/** A file of a clone: where the objects are that it has not. */
+const borrowedFrom = '.git/objects/info/alternates';
+
+/** Its path, also for a work tree that shares another's. */
+async function fileOfGit(top: string, file: string): Promise<string> {
+  const shown = await git(top, ['rev-parse', '--git-path', file]);
+  return path.resolve(top, shown.replace(/\n$/, ''));
 }
 
 /** Removes the builds that have not been used for longest. */
-function removeOld(place: string, used: readonly Commit[]): void {
+async function removeOld(place: string, used: readonly Commit[]): Promise<void> {
   const folders = readdirSync(place, { withFileTypes: true })
     .filter((entry) => entry.isDirectory())
     .map((entry) => path.join(place, entry.name))
     .filter((folder) => used.every((commit) => commit.folder !== folder))
     .sort((a, b) => statSync(b).mtimeMs - statSync(a).mtimeMs);
-  for (const folder of folders.slice(mostKept)) rmSync(folder, { recursive: true, force: true });
+  for (const folder of folders.slice(mostKept)) await removeFolder(folder);
 }
 
 /** Returns what git prints. Throws UserError (exit code 2) with its complaint. */
-async function git(folder: string, args: readonly string[], signal?: AbortSignal): Promise<string> {
+async function git(
+  folder: string,
+  args: readonly string[],
+  signal?: AbortSignal,
+  input?: string,
+): Promise<string> {
   const { code, stdout, stderr } = await run({
     command: 'git',
-    args: [...args],
+    // Neither the user's hooks nor a program that the repository's settings name.
+    args: ['-c', 'core.hooksPath=/dev/null', '-c', 'core.fsmonitor=false', ...args],
     cwd: folder,
-    // Those of a hook name another repository. Nobody is there to give a password.
-    env: { ...withoutVariables(process.env, 'GIT_'), GIT_TERMINAL_PROMPT: '0' },
+    env: {
+      // Those of a hook name another repository.
+      ...withoutVariables(process.env, 'GIT_'),
+      GIT_LFS_SKIP_SMUDGE: '1',
+      // A submodule's index stays as it is.
+      GIT_OPTIONAL_LOCKS: '0',
+      // Nobody is there to give a password.
+      GIT_TERMINAL_PROMPT: '0',
+    },
     limit: {
       seconds: gitSeconds,
       message: `git ${args[0]} has not ended within ${gitSeconds} s, so it was ended`,
     },
-    ...present({ signal }),
+    ...present({ signal, input }),
   });
   if (code === 0) return stdout;
   const [first = `git ${args[0]} ended with code ${code}`] = stderr.trim().split('\n');
-  const complaint = first.replace(/^fatal: /, '');
+  const complaint = first
+    .replace(/^fatal: /, '')
+    .replace('Needed a single revision', `${args.at(-1)} is no commit`);
   throw complaint.includes('dubious ownership')
     ? usageError(`${complaint}: git config --global --add safe.directory ${folder}`)
     : new UserError(`--repo ${folder}: ${complaint}`, 2);
