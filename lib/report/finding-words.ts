@@ -171,10 +171,14 @@ const templates: Templates<Finding> = {
     `ss is missing: whether other programs kept ${enumeration(f.variants)} waiting for a core is not known: install it (package iproute2)`,
   'not-in-turns': (f) => {
     const what = f.of === 'cpuShare' ? "its server's CPU time per second is" : 'its requests/s are';
+    const cause =
+      f.ratio > 1
+        ? 'a rate limit or a quota recovers, or a cache expires, during the turns of others'
+        : 'a server gets slower the longer it runs';
     const remedy =
       f.droppedRounds === undefined
         ? 'and there was no time to load the sides one after the other: give more --max-time, and do not trust these figures'
-        : `as where a rate limit or a quota recovers during the turns of others; so ${counts(f.droppedRounds, 'round')} were dropped and the sides loaded one after the other: ${noiseIsIn}`;
+        : `as where ${cause}; so ${counts(f.droppedRounds, 'round')} were dropped and the sides loaded one after the other: ${noiseIsIn}`;
     return `${f.variant}: in turns ${what} ${effect(f.ratio, f.interval)} against continuous load, ${remedy}`;
   },
   'quota-in-turns': (f) =>

@@ -117,6 +117,7 @@ function secondsAlone({ alone }: Result): number {
 export function heldLines(result: Result): string[] {
   const lines: string[] = [];
   const scattered: string[] = [];
+  const withShares: string[] = [];
   const stand = measuredComparisons(result).flatMap(({ metric, verdict, ...pair }) => {
     const check = verdict === 'none' ? undefined : checkOf(pair, metric, result);
     if (check === undefined) return [];
@@ -125,9 +126,13 @@ export function heldLines(result: Result): string[] {
       return [];
     }
     const { alone, aloneAtFirst, tolerated } = check;
+    if (check.atCostOfRounds) {
+      withShares.push(`${pair.variant} (within ${percent(tolerated)})`);
+      return [];
+    }
     const text = (ratio: number) => effectText({ metric, ratio });
     const atFirst = aloneAtFirst === undefined ? '' : ` (${text(aloneAtFirst)} in a first load)`;
-    return { text: `${pair.variant} ${text(alone)}${atFirst}${costText(check)}`, tolerated };
+    return { text: `${pair.variant} ${text(alone)}${atFirst}`, tolerated };
   });
   if (stand.length > 0) {
     const texts = enumeration(stand.map(({ text }) => text));
@@ -136,6 +141,10 @@ export function heldLines(result: Result): string[] {
       `Each side alone for ${duration(secondsAlone(result))}: ${texts}, as in the rounds (within ${most}).`,
     );
   }
+  if (withShares.length > 0)
+    lines.push(
+      `Each side alone for ${duration(secondsAlone(result))} uses as much of a core as in the rounds: ${enumeration(withShares)}. What a request costs differs too much between single loads to be checked.`,
+    );
   if (scattered.length > 0)
     lines.push(
       `Each side alone for ${duration(secondsAlone(result))} is no check of ${enumeration(scattered)}: single loads differ too much here.`,
