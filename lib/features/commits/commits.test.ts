@@ -1,6 +1,15 @@
 // Commits as sides, with real repositories.
 import { execFileSync } from 'node:child_process';
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import {
+  chownSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import path from 'node:path';
 import { expect, test, vi } from 'vitest';
 import { commitSides, type AskedCommits } from './commits.ts';
@@ -76,17 +85,21 @@ test('each commit is built once, in a folder of its own, and the repository stay
 });
 
 test('worktree has changes and new files, and not what git ignores', async () => {
-  const { write, git, made } = repository();
+  const { repo, place, write, git, made } = repository();
   write('.gitignore', 'ignored');
   git('add', '.');
   git('commit', '--quiet', '--message', 'Ignore');
   write('page', '3');
   write('new', 'new');
   write('ignored', 'x');
+  mkdirSync(path.join(repo, 'deep/er'), { recursive: true });
+  symlinkSync('../../page', path.join(repo, 'deep/er/link'));
   const { read, lines } = await made(['main', 'worktree']);
   expect(read('page')).toEqual(['2', '3']);
   expect(read('new')).toEqual([undefined, 'new']);
   expect(read('ignored')).toEqual([undefined, undefined]);
+  const [tree = ''] = readdirSync(place).filter((name) => name.startsWith('worktree'));
+  expect(readlinkSync(path.join(place, tree, 'tree/deep/er/link'))).toBe('../../page');
   expect(lines[1]).toMatch(/^worktree is what is not committed after \w{9} \(/);
   write('page', '4');
   expect((await made(['main', 'worktree'])).read('page')).toEqual(['2', '4']);
@@ -105,6 +118,30 @@ test('--repo may name a folder of the repository, and a hook’s variables name 
   const both = await made(['main', 'x=main'], { repo: path.join(repo, 'part') });
   expect(both.read('file')).toEqual(['part', 'part']);
 });
+
+test('the commits that were used last are kept', async () => {
+  const { place, made } = repository();
+  mkdirSync(place);
+  for (let old = 0; old < 25; old++) mkdirSync(path.join(place, `old-${old}`));
+  const { given } = await made(['first', '@']);
+  expect(given.map(({ name }) => name)).toEqual(['first', 'commit']);
+  const kept = readdirSync(place).filter((name) => name !== 'lock');
+  expect(kept).toHaveLength(20);
+  expect(kept.filter((name) => !name.startsWith('old-'))).toHaveLength(2);
+});
+
+test.runIf(process.getuid?.() === 0)(
+  'another user’s repository is refused, with what to type',
+  async () => {
+    const { repo, made } = repository();
+    const part = path.join(repo, 'part');
+    mkdirSync(part);
+    for (const folder of [part, repo, path.join(repo, '.git')]) chownSync(folder, 12_345, 12_345);
+    await expect(made(['first', 'main'], { repo: part })).rejects.toThrow(
+      new RegExp(`dubious ownership .*: git config --global --add safe.directory ${repo}$`),
+    );
+  },
+);
 
 test('a build that fails shows its last lines, and is made again', async () => {
   const { made, lines } = repository();

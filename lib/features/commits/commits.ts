@@ -27,7 +27,7 @@ import { kept } from './kept.ts';
 const worktree = 'worktree';
 const buildSeconds = 900;
 const gitSeconds = 300;
-/** Older builds are removed. */
+/** Builds that are kept, with those of the run. */
 const mostKept = 20;
 /** Number of lines that are shown of a build that fails. */
 const linesOfFailure = 15;
@@ -105,10 +105,10 @@ async function commitOf(text: string, { top, build, place }: Repository): Promis
   const { name: given, word } = readName(text);
   const isWorktree = word === worktree;
   const ref = isWorktree ? 'HEAD' : word;
-  const shown = await git(top, ['log', '-1', '--format=%H %cs %s', '--end-of-options', ref, '--']);
+  const plainLog = ['log', '-1', '--no-show-signature', '--format=%H %cs %s'];
+  const shown = await git(top, [...plainLog, '--end-of-options', ref, '--']);
   const [, hash = '', about = ''] = /^(\w+) (.*)/.exec(shown) ?? [];
-  const made = asName(word);
-  const name = given ?? (/\D/.test(made) ? made : `commit-${made}`);
+  const name = given ?? nameOf(word);
   const key = createHash('sha256').update(JSON.stringify([top, build, buildVariables()]));
   const folder = path.join(
     place,
@@ -116,6 +116,13 @@ async function commitOf(text: string, { top, build, place }: Repository): Promis
   );
   const tree = path.join(folder, 'tree');
   return { name, hash, isWorktree, about, folder, tree };
+}
+
+/** A name for tables: not digits alone, and not empty, as of `@`. */
+function nameOf(ref: string): string {
+  const name = asName(ref);
+  if (/\D/.test(name)) return name;
+  return name === '' ? 'commit' : `commit-${name}`;
 }
 
 /** The variables that compilers and their tools read. A build with others is another build. */
@@ -204,17 +211,23 @@ async function takeChanges(top: string, { folder, tree }: Commit, signal: AbortS
     await git(tree, ['apply', '--whitespace=nowarn', changes], signal);
   const others = await git(top, ['ls-files', '-z', '--others', '--exclude-standard'], signal);
   for (const file of others.split('\0').filter(Boolean))
-    cpSync(path.join(top, file), path.join(tree, file), { recursive: true });
+    cpSync(path.join(top, file), path.join(tree, file), {
+      recursive: true,
+      // Otherwise a relative link leads into the repository.
+      verbatimSymlinks: true,
+    });
 }
 
 /** Removes the builds that have not been used for longest. */
 function removeOld(place: string, used: readonly Commit[]): void {
+  const usedFolders = new Set(used.map(({ folder }) => folder));
   const folders = readdirSync(place, { withFileTypes: true })
     .filter((entry) => entry.isDirectory())
     .map((entry) => path.join(place, entry.name))
-    .filter((folder) => used.every((commit) => commit.folder !== folder))
+    .filter((folder) => !usedFolders.has(folder))
     .sort((a, b) => statSync(b).mtimeMs - statSync(a).mtimeMs);
-  for (const folder of folders.slice(mostKept)) rmSync(folder, { recursive: true, force: true });
+  for (const folder of folders.slice(mostKept - usedFolders.size))
+    rmSync(folder, { recursive: true, force: true });
 }
 
 /** Returns what git prints. Throws UserError (exit code 2) with its complaint. */
@@ -223,8 +236,8 @@ async function git(folder: string, args: readonly string[], signal?: AbortSignal
     command: 'git',
     args: [...args],
     cwd: folder,
-    // Those of a hook name another repository. Nobody is there to give a password.
-    env: { ...withoutVariables(process.env, 'GIT_'), GIT_TERMINAL_PROMPT: '0' },
+    // Those of a hook name another repository. Nobody is there to give a password. Complaints are read below.
+    env: { ...withoutVariables(process.env, 'GIT_'), GIT_TERMINAL_PROMPT: '0', LC_ALL: 'C' },
     limit: {
       seconds: gitSeconds,
       message: `git ${args[0]} has not ended within ${gitSeconds} s, so it was ended`,
@@ -234,7 +247,8 @@ async function git(folder: string, args: readonly string[], signal?: AbortSignal
   if (code === 0) return stdout;
   const [first = `git ${args[0]} ended with code ${code}`] = stderr.trim().split('\n');
   const complaint = first.replace(/^fatal: /, '');
-  throw complaint.includes('dubious ownership')
-    ? usageError(`${complaint}: git config --global --add safe.directory ${folder}`)
-    : new UserError(`--repo ${folder}: ${complaint}`, 2);
+  const [, top] = /dubious ownership in repository at '(.*)'/.exec(complaint) ?? [];
+  if (top !== undefined)
+    throw usageError(`${complaint}: git config --global --add safe.directory ${top}`);
+  throw new UserError(`--repo ${folder}: ${complaint}`, 2);
 }
