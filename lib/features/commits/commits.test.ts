@@ -117,6 +117,10 @@ test('--repo may name a folder of the repository, and a hook’s variables name 
   );
   const both = await made(['main', 'x=main'], { repo: path.join(repo, 'part') });
   expect(both.read('file')).toEqual(['part', 'part']);
+  const build = 'pwd >built';
+  await made(['main', 'x=main'], { build });
+  const inPart = await made(['main', 'x=main'], { build, repo: path.join(repo, 'part') });
+  expect(inPart.read('built')).toEqual(Array(2).fill(expect.stringMatching(/\/part\/?$/)));
 });
 
 test('the commits that were used last are kept', async () => {

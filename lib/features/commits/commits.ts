@@ -101,7 +101,7 @@ async function repositoryAt(repo: string): Promise<Pick<Repository, 'top' | 'wit
   return { top, within };
 }
 
-async function commitOf(text: string, { top, build, place }: Repository): Promise<Commit> {
+async function commitOf(text: string, { top, within, build, place }: Repository): Promise<Commit> {
   const { name: given, word } = readName(text);
   const isWorktree = word === worktree;
   const ref = isWorktree ? 'HEAD' : word;
@@ -109,7 +109,7 @@ async function commitOf(text: string, { top, build, place }: Repository): Promis
   const shown = await git(top, [...plainLog, '--end-of-options', ref, '--']);
   const [, hash = '', about = ''] = /^(\w+) (.*)/.exec(shown) ?? [];
   const name = given ?? nameOf(word);
-  const key = createHash('sha256').update(JSON.stringify([top, build, buildVariables()]));
+  const key = createHash('sha256').update(JSON.stringify([top, within, build, buildVariables()]));
   const folder = path.join(
     place,
     `${isWorktree ? worktree : hash.slice(0, 12)}-${key.digest('hex').slice(0, 12)}`,
@@ -245,8 +245,10 @@ async function git(folder: string, args: readonly string[], signal?: AbortSignal
     ...present({ signal }),
   });
   if (code === 0) return stdout;
-  const [first = `git ${args[0]} ended with code ${code}`] = stderr.trim().split('\n');
-  const complaint = first.replace(/^fatal: /, '');
+  const lines = stderr.trim().split('\n');
+  // Warnings may come first.
+  const said = lines.find((line) => line.startsWith('fatal: ')) ?? lines[0];
+  const complaint = said?.replace(/^fatal: /, '') || `git ${args[0]} ended with code ${code}`;
   const [, top] = /dubious ownership in repository at '(.*)'/.exec(complaint) ?? [];
   if (top !== undefined)
     throw usageError(`${complaint}: git config --global --add safe.directory ${top}`);
