@@ -9,9 +9,9 @@ import {
   mean,
   meanInterval,
   minimumRounds,
+  minus,
   studentQuantile,
   variance,
-  minus,
 } from './statistics.ts';
 
 /** Chance, in a run, that a load alone seems to differ from rounds that it is like, were there no tolerance. */

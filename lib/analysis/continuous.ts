@@ -7,9 +7,9 @@ import {
   logRatios,
   mean,
   meanInterval,
+  minus,
   ratioInterval,
   type RatioInterval,
-  minus,
 } from './statistics.ts';
 
 /**
@@ -50,9 +50,7 @@ export function coldCosts(phases: readonly Phase[]): { before: number; after: nu
 
 /** A smaller difference between turns and continuous load may come from the methods: from caches, and from how warm a server is. */
 const leastDifference = Math.log(1.03);
-/**
- * As leastDifference, for a side itself. It has no interval, and the machine's noise between warm-up and turns is in it.
- */
+/** As leastDifference, for a side itself. It has no interval, and the machine's noise between warm-up and turns is in it. */
 const sideMatters = Math.log(1.1);
 /**
  * The chances of a false alarm, over all looks, if no difference were tolerated. A machine changes its speed between a warm-up and turns,
@@ -125,8 +123,9 @@ interface Disagreement extends RatioInterval {
 }
 
 /**
- * The side whose figure turns surely change against continuous load; undefined if there is none. Each side is tested, and how much more each other side differs than the first one, because a verdict is about
- * that. Differences within the interval of the ratio in turns are tolerated.
+ * Returns a side with a figure that in turns surely differs from continuous load; undefined if there is none. Each side is tested, and how
+ * much more each other side differs than the first one, because a verdict is about that. Differences within the interval of the ratio in
+ * turns are tolerated.
  * @param sides of a group, with at least two rounds
  * @param share of the chance of a false alarm that this look has, 0 to 1
  */

@@ -3,7 +3,7 @@ import type { OneSidedDisturbance } from '../result/finding.ts';
 import type { Metric, Phase, VariantResult } from '../result/result.ts';
 import { isLatency, metrics } from './metrics.ts';
 import { phasesIn, serverCpuSecondsPerResponse } from './phases.ts';
-import { mean, meanInterval, minimumRounds, total, minus } from './statistics.ts';
+import { mean, meanInterval, minimumRounds, minus, total } from './statistics.ts';
 
 type Measured = Pick<VariantResult, 'name' | 'rounds' | 'load'>;
 

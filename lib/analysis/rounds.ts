@@ -1,6 +1,6 @@
 // Tests on a comparison's rounds: dependence, outliers, how many are needed. The methods: docs/verdicts.md.
 import type { NoiseFloor, Verdict } from '../result/result.ts';
-import { confidence, mean, median, studentQuantile, total, variance, minus } from './statistics.ts';
+import { confidence, mean, median, minus, studentQuantile, total, variance } from './statistics.ts';
 
 /** Chance that a run with independent rounds gets a note. */
 export const falseNotes = 0.02;

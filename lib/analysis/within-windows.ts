@@ -6,8 +6,8 @@ import {
   exponential,
   meanInterval,
   minimumRounds,
-  type RatioInterval,
   minus,
+  type RatioInterval,
 } from './statistics.ts';
 
 /** A smaller gain, as a logarithm, from one half of a window to the other is not reported: 10 % over the whole window make 5 %. */

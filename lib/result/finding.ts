@@ -163,7 +163,9 @@ interface Findings {
   'no-warm-up': OfSeveral;
   /** It is not known whether others kept these waiting. */
   'no-ss': OfSeveral;
-  /** In turns as a multiple of continuous load; without `of` it is of requests/s. So many rounds were dropped; absent: there was no time for others. */
+  /**
+   * In turns as a multiple of continuous load; without `of` it is of requests/s. Without `droppedRounds` there was no time for others.
+   */
   'not-in-turns': RatioOf & { of?: 'cpuShare' | 'rps'; droppedRounds?: number };
   'quota-in-turns': Of & { heldMs: number; quotas: string };
   /** Of a core. */

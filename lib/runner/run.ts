@@ -364,7 +364,10 @@ class Rounds {
     return (performance.now() - this.#beganAtMs) / 1000;
   }
 
-  /** Announces the time that the run will take, if it has changed by a quarter. @param place of the present round, from 1 @param group under load */
+  /**
+   * Announces the time that the run will take, if it has changed by a quarter, or that the first round is late.
+   * @param place of the present round, from 1 @param group under load
+   */
   #announceTime(place: number, group: Group) {
     const [at, rounds] = [this.#elapsedSeconds(), roundsToLook(this.#plan, place)];
     const news = this.#timeLeft.newsOf(place - 1, rounds, at);

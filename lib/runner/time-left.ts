@@ -21,7 +21,7 @@ export class TimeLeft {
   /** The time that rounds took, kept or not, and the planned one. */
   readonly #took: { seconds: number; plannedSeconds: number }[] = [];
   #round: { beganAt: number; plannedSeconds: number; expectedSeconds: number; isLate: boolean };
-  /** When the first round was said to be late. */
+  /** When it was last announced that the first round is late; 0: never. */
   #openAt = 0;
   /** No end after `latest` was announced. */
   #announced: { at: number; kept: number; secondsPerRound: number; latest: number };
@@ -82,7 +82,7 @@ export class TimeLeft {
     return now > before ? 'later' : 'earlier';
   }
 
-  /** Whether the first round is late, and half of its time was not told yet. */
+  /** Whether the first round is late, and has taken twice the time that was announced last. */
   #isOpen(at: number): boolean {
     if (at < Math.max(this.#round.plannedSeconds + matters.seconds, 2 * this.#openAt)) return false;
     this.#openAt = at;

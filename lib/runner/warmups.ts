@@ -1,7 +1,7 @@
 // The lengths of warm-ups where a round's differ from those of the plan. The method: docs/verdicts.md.
 import { coldCosts } from '../analysis/continuous.ts';
 import { hasPaused, serverCpuSecondsPerResponse } from '../analysis/phases.ts';
-import { median, total, minus } from '../analysis/statistics.ts';
+import { median, minus, total } from '../analysis/statistics.ts';
 import { present, zip } from '../present.ts';
 import type { Phase } from '../result/result.ts';
 import { isAtRate, type Load } from '../scenario/load.ts';

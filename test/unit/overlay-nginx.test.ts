@@ -22,3 +22,16 @@ test('thousands of expressions that backtrack for ever take half a second in all
   );
   expect(lines.filter(({ args }) => args[0] === '201')).toEqual([]);
 });
+
+test('ten thousand pages leave time for all expressions', async () => {
+  const other = String.raw`location ~ \.(php|cgi)$ { return 200; } location ~* ^/api/ { return 201; }`;
+  const file = join(newFolder(), 'nginx.conf');
+  writeFileSync(
+    file,
+    `events {}\nhttp { server { listen 80; ${other} location / { return 202; } } }`,
+  );
+  const config = await readInPlace(file);
+  const paths = Array.from({ length: 10_000 }, (_, n) => `/page-${n}.html`);
+  const lines = servingLines(config, { port: 80, paths, cores: 1 });
+  expect(lines.flatMap(({ name, args }) => (name === 'return' ? args : []))).toEqual(['202']);
+});

@@ -1,6 +1,7 @@
 // Commits as sides, with real repositories.
 import { execFileSync } from 'node:child_process';
 import {
+  chownSync,
   existsSync,
   mkdirSync,
   readdirSync,
@@ -100,7 +101,7 @@ test('worktree has changes and new files, and not what git ignores', async () =>
   expect(read('page')).toEqual(['2', '3']);
   expect(read('new')).toEqual([undefined, 'new']);
   expect(read('ignored')).toEqual([undefined, undefined]);
-  expect(lines[1]).toMatch(/^worktree is what is not committed after \w{9} \(/);
+  expect(lines[1]).toMatch(/^worktree is \w{9} \(.*\) with what is not committed$/);
   write('page', '4');
   expect((await made(['main', 'worktree'])).read('page')).toEqual(['2', '4']);
 });
@@ -192,6 +193,29 @@ test('--repo may name a folder of the repository, and a hook’s variables name 
   expect(both.read('file')).toEqual(['part', 'part']);
   expect(both.read('dir')).toEqual(['none', 'none']);
 });
+
+test('the commits that were used last are kept', async () => {
+  const { place, made } = repository();
+  mkdirSync(place);
+  for (let old = 0; old < 25; old++) mkdirSync(path.join(place, `old-${old}`));
+  await made(['first', 'main']);
+  const kept = readdirSync(place).filter((name) => name !== 'lock');
+  expect(kept).toHaveLength(20);
+  expect(kept.filter((name) => !name.startsWith('old-'))).toHaveLength(2);
+});
+
+test.runIf(process.getuid?.() === 0)(
+  'another user’s repository is refused, with what to type',
+  async () => {
+    const { repo, made } = repository();
+    const part = path.join(repo, 'part');
+    mkdirSync(part);
+    for (const folder of [part, repo, path.join(repo, '.git')]) chownSync(folder, 12_345, 12_345);
+    await expect(made(['first', 'main'], { repo: part })).rejects.toThrow(
+      new RegExp(`dubious ownership .*: git config --global --add safe.directory ${repo}$`),
+    );
+  },
+);
 
 test('a build that fails shows its last lines, and is made again', async () => {
   const { made, lines } = repository();

@@ -29,7 +29,7 @@ import { kept } from './kept.ts';
 const worktree = 'worktree';
 const buildSeconds = 900;
 const gitSeconds = 300;
-/** Older builds are removed. */
+/** Older builds than these, those of the run among them, are removed. */
 const mostKept = 20;
 /** Number of lines that are shown of a build that fails. */
 const linesOfFailure = 15;
@@ -181,7 +181,7 @@ async function makeCommit(
   say: (lines: readonly string[]) => void,
 ): Promise<void> {
   const { name, hash, about, folder, tree, isWorktree } = commit;
-  const what = `${name} is ${isWorktree ? 'what is not committed after ' : ''}${hash.slice(0, 9)} (${about})`;
+  const what = `${name} is ${hash.slice(0, 9)} (${about})${isWorktree ? ' with what is not committed' : ''}`;
   const done = path.join(folder, 'done');
   if (existsSync(done) && !isWorktree) {
     utimesSync(folder, new Date(), new Date());
@@ -263,12 +263,13 @@ async function fileOfGit(top: string, file: string): Promise<string> {
 
 /** Removes the builds that have not been used for longest. */
 async function removeOld(place: string, used: readonly Commit[]): Promise<void> {
+  const usedFolders = new Set(used.map(({ folder }) => folder));
   const folders = readdirSync(place, { withFileTypes: true })
     .filter((entry) => entry.isDirectory())
     .map((entry) => path.join(place, entry.name))
-    .filter((folder) => used.every((commit) => commit.folder !== folder))
+    .filter((folder) => !usedFolders.has(folder))
     .sort((a, b) => statSync(b).mtimeMs - statSync(a).mtimeMs);
-  for (const folder of folders.slice(mostKept)) await removeFolder(folder);
+  for (const folder of folders.slice(mostKept - usedFolders.size)) await removeFolder(folder);
 }
 
 /** Returns what git prints. Throws UserError (exit code 2) with its complaint. */
@@ -291,6 +292,8 @@ async function git(
       GIT_OPTIONAL_LOCKS: '0',
       // Nobody is there to give a password.
       GIT_TERMINAL_PROMPT: '0',
+      // Its complaints are read below.
+      LC_ALL: 'C',
     },
     limit: {
       seconds: gitSeconds,
@@ -299,11 +302,13 @@ async function git(
     ...present({ signal, input }),
   });
   if (code === 0) return stdout;
-  const [first = `git ${args[0]} ended with code ${code}`] = stderr.trim().split('\n');
-  const complaint = first
-    .replace(/^fatal: /, '')
-    .replace('Needed a single revision', `${args.at(-1)} is no commit`);
-  throw complaint.includes('dubious ownership')
-    ? usageError(`${complaint}: git config --global --add safe.directory ${folder}`)
-    : new UserError(`--repo ${folder}: ${complaint}`, 2);
+  const lines = stderr.trim().split('\n');
+  // Warnings may come first.
+  const said = lines.find((line) => !line.startsWith('warning: '));
+  const complaint = said?.replace(/^(?:fatal|error): /, '') || `git ${args[0]} ended with code ${code}`;
+  const [, top] = /dubious ownership in repository at '(.*)'/.exec(complaint) ?? [];
+  if (top !== undefined)
+    throw usageError(`${complaint}: git config --global --add safe.directory ${top}`);
+  const why = complaint.replace('Needed a single revision', `${args.at(-1)} is no commit`);
+  throw new UserError(`--repo ${folder}: ${why}`, 2);
 }

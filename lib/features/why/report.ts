@@ -128,13 +128,14 @@ const isDecided = (of: { verdict: Verdict } | null): boolean =>
   of?.verdict === 'faster' || of?.verdict === 'slower';
 
 /**
- * Whether CPU time per request differs for sure. It need not have a verdict, such as at a rate. Without a verdict on the sides, it is in
- * doubt as well.
+ * Whether CPU time per request surely differs. Its own verdict decides; at a rate it has none, and its interval decides. Without a verdict
+ * on the sides, CPU time is in doubt as well.
  */
 function costDiffers({ comparison }: Pair, result: Result): boolean {
   const { metric, verdict, cpu, obstacles = [] } = comparison;
   if (isDecided(metric === 'cpu' ? comparison : cpu)) return true;
-  if (metric === 'cpu' || cpu === null || verdict === 'none') return false;
+  if (metric === 'cpu' || cpu === null || cpu.verdict === 'same' || verdict === 'none')
+    return false;
   const isDoubtful =
     obstacles.some((obstacle) => obstacle.metric === 'cpu') ||
     checkOf(comparison, 'cpu', result)?.differs === true;
@@ -199,7 +200,7 @@ function costTexts(pair: Pair, result: Result): string[] {
   return causes;
 }
 
-/** "b spends 3.0 µs less CPU time per request in libz, and 1.0 µs more in own code, than a". The other side may have none of a part. */
+/** "b spends 3.0 µs less CPU time per request in libz and 1.0 µs more in own code than a". The other side may have none of a part. */
 function othersText(parts: readonly PartChange[], { variant, baseline }: Pair): string {
   const texts = parts.map(({ name, us }, index) => {
     const [largest] = us > 0 ? variant.functions : baseline.functions;

@@ -165,6 +165,10 @@ describe('the sentence', () => {
       { verdict: 'inconclusive', cpu: unsure, obstacles: [{ metric: 'cpu', why: 'others' }] },
     ],
     ['requests/s differ, and CPU per request may not', { verdict: 'faster', cpu: null }],
+    [
+      'CPU per request has the verdict that it is the same',
+      { verdict: 'same', cpu: { ratio: 1.005, ci95: [1.002, 1.008], verdict: 'same' } },
+    ],
   ] as [string, Partial<Comparison>][])('names nothing if %s', (_, changes) => {
     const slowed = { calls: { ...plain.calls, write: 1 }, cpu: { ...plain.cpu, libz: 30 } };
     expect(whyLines(compared(looked(plain, slowed), changes))).toEqual([]);

@@ -235,41 +235,45 @@ function mayServe({ name, args, block }: Directive, paths: Paths, page: PageAt):
     return paths.some((path) => path.startsWith(first === '^~' ? second : first));
   const matches = matchers.get(page) ?? newMatcher();
   matchers.set(page, matches);
-  return paths.some((path) => matches(second, first === '~*' ? 'i' : '', path));
+  return matches(second, first === '~*' ? 'i' : '', paths);
 }
 
-/** Whether a path matches an expression, or may match it. */
-type Matcher = (source: string, flags: string, path: string) => boolean;
+/** Whether one of the paths matches an expression, or may match it. */
+type Matcher = (source: string, flags: string, paths: readonly string[]) => boolean;
 
 const matchers = new WeakMap<PageAt, Matcher>();
 
 /** For all expressions of a config together. The run answers no signal meanwhile. */
 const mostMatchingMs = 500;
 
+/** Matches all paths at once: each start of a script with a timeout takes longer than a thousand paths. */
+const matchEach =
+  '((expression) => paths.map((path) => expression.test(path)))(new RegExp(source, flags))';
+
 function newMatcher(): Matcher {
   // Nothing else ends an expression that backtracks.
   const context = createContext();
-  const known = new Map<string, boolean>();
+  const known = new Map<string, Map<string, boolean>>();
   let leftMs = mostMatchingMs;
-  const ask: Matcher = (source, flags, path) => {
+  const ask = (source: string, flags: string, paths: readonly string[]): boolean[] => {
+    const beganAtMs = performance.now();
     try {
-      const options = { timeout: Math.ceil(leftMs) };
-      Object.assign(context, { source, flags, path });
-      return runInContext('new RegExp(source, flags).test(path)', context, options) === true;
+      Object.assign(context, { source, flags, paths });
+      return runInContext(matchEach, context, { timeout: Math.ceil(leftMs) });
     } catch {
-      return true; // PCRE has a larger grammar, and a limit for expressions that take for ever.
+      return []; // PCRE has a larger grammar, and a limit for expressions that take for ever.
+    } finally {
+      leftMs -= performance.now() - beganAtMs;
     }
   };
-  return (source, flags, path) => {
-    const key = JSON.stringify([source, flags, path]);
-    const answer = known.get(key);
-    if (answer !== undefined) return answer;
-    if (leftMs <= 0) return true;
-    const beganAtMs = performance.now();
-    const asked = ask(source, flags, path);
-    leftMs -= performance.now() - beganAtMs;
-    known.set(key, asked);
-    return asked;
+  return (source, flags, paths) => {
+    const key = JSON.stringify([source, flags]);
+    const answers = known.get(key) ?? new Map<string, boolean>();
+    known.set(key, answers);
+    const open = paths.filter((path) => !answers.has(path));
+    const asked = open.length > 0 && leftMs > 0 ? ask(source, flags, open) : [];
+    for (const [place, path] of open.entries()) answers.set(path, asked[place] ?? true);
+    return paths.some((path) => answers.get(path));
   };
 }
 
