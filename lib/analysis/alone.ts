@@ -1,6 +1,7 @@
 // Rounds held against each side alone, under a longer load. The method: docs/verdicts.md.
 import type { Comparison, Metric, Phase, Result, Round } from '../result/result.ts';
 import { variantOf } from './comparisons.ts';
+import { othersTook } from './continuous.ts';
 import { noiseOf } from './limit.ts';
 import { metrics } from './metrics.ts';
 import { phasesIn, roundRps, serverCpuSecondsPerResponse } from './phases.ts';
@@ -87,7 +88,7 @@ function checkBy(
   if (before === undefined || after === undefined) return undefined;
   // A search compares rates that it found. What is alone has such a rate.
   if (result.search !== undefined) return undefined;
-  const check = nearest(metric, before, after, result);
+  const check = checkByMetric(metric, before, after, result);
   if (check === undefined || !metrics[metric].isOfSpeed) return check;
   // Both sides may pause alike.
   const [less, more] = [pauseOf(before), pauseOf(after)].sort((a, b) => a.share - b.share);
@@ -98,9 +99,16 @@ function checkBy(
 }
 
 /** The check by the metric itself or, for requests/s that differ too much between single loads, by what does not change with the machine. */
-function nearest(metric: Metric, before: Side, after: Side, result: Checked): Check | undefined {
+function checkByMetric(
+  metric: Metric,
+  before: Side,
+  after: Side,
+  result: Checked,
+): Check | undefined {
   const check = comparedBy(metrics[metric].of, before, after, result);
   if (metric !== 'rps' || check === undefined || check.differs || saysSomething(check))
+    return check;
+  if ([before, after].some(({ rounds, alone }) => [...rounds, alone].some(othersTook)))
     return check;
   const byShares = comparedBy(cpuShareOf, before, after, result);
   if (byShares === undefined || byShares.tolerated > check.tolerated) return check;

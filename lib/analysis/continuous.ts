@@ -80,7 +80,8 @@ function bothOf(rounds: Rounds): Both | undefined {
 /** What others and the host take of a server's cores changes from one moment to the next. Above this share, it is no longer small. */
 const othersMatter = 0.05;
 
-function othersTook({ phases }: Rounds[number]): boolean {
+/** Whether others took so much of the server's cores that its share of them says little. */
+export function othersTook({ phases }: Rounds[number]): boolean {
   return phases.some(
     ({ noise }) =>
       noise !== null && noise.serverOthersShare + noise.serverStealShare > othersMatter,
@@ -156,16 +157,19 @@ function differing(
     return [{ found, logs: logRatios(...figures), rps: side.rps[1] }];
   });
   const [first, ...others] = known;
+  // A share that falls is that of a warm-up that compiled or collected garbage.
+  const counts = ({ ratio }: Disagreement) => of === 'rps' || ratio > 1;
   for (const { found, logs } of known) {
     const { middle, half } = meanInterval(logs, alpha);
-    if (Math.abs(middle) - half > sideMatters) return found;
+    if (Math.abs(middle) - half > sideMatters && counts(found)) return found;
   }
   for (const { found, logs, rps } of others) {
     if (first === undefined) break;
     const { middle, half } = meanInterval(minus(logs, first.logs), alpha);
     const inTurns = meanInterval(logRatios(first.rps, rps), alphaOf());
-    if (Math.abs(middle) > Math.max(half, inTurns.half, leastDifference))
-      return isFarther(first.logs, logs) ? first.found : found;
+    if (Math.abs(middle) <= Math.max(half, inTurns.half, leastDifference)) continue;
+    const farther = isFarther(first.logs, logs) ? first.found : found;
+    if (counts(farther)) return farther;
   }
   return undefined;
 }
