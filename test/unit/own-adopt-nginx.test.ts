@@ -481,6 +481,8 @@ it.each([
 
 it.each([
   ['/home/me/own.so', true],
+  ['/usr/../home/me/own.so', true],
+  ['../../../home/me/own.so', true],
   ['modules/ngx_http_image_filter_module.so', false],
   ['/usr/lib/nginx/modules/ngx_http_image_filter_module.so', false],
 ])('a module counts as code if it is of no package: %s is %j', async (module, runsCode) => {

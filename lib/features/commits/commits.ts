@@ -305,7 +305,8 @@ async function git(
   const lines = stderr.trim().split('\n');
   // Warnings may come first.
   const said = lines.find((line) => !line.startsWith('warning: '));
-  const complaint = said?.replace(/^(?:fatal|error): /, '') || `git ${args[0]} ended with code ${code}`;
+  const complaint =
+    said?.replace(/^(?:fatal|error): /, '') || `git ${args[0]} ended with code ${code}`;
   const [, top] = /dubious ownership in repository at '(.*)'/.exec(complaint) ?? [];
   if (top !== undefined)
     throw usageError(`${complaint}: git config --global --add safe.directory ${top}`);

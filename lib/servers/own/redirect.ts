@@ -97,7 +97,7 @@ export function isAtHost(address: ConfigAddress, host: string): boolean {
  * longer, and the run goes before no other programs. Nearly every config of nginx has the type application/x-perl.
  */
 const codeInConfig =
-  /\b(?:mruby\.handler|fastcgi\.spawn|\w+_by_lua|js_\w+|modsecurity|load_module\s+["']?\/(?!usr\/))|(?<![\w./-])perl(?:_\w+)?["']?\s/;
+  /\b(?:mruby\.handler|fastcgi\.spawn|\w+_by_lua|js_\w+|modsecurity|load_module\s+["']?(?:\/(?!usr\/)|[^;]*\.\.))|(?<![\w./-])perl(?:_\w+)?["']?\s/;
 
 /** A config while its copy is made. */
 export type ConfigCopy = Awaited<ReturnType<typeof beginCopy>>;
