@@ -474,6 +474,7 @@ it.each([
   ['content_by_lua "ngx.say(1)";', true],
   ['return 204;', false],
   ['types { application/x-perl pl pm; }', false],
+  ['location /js_app { return 204; }', false],
 ])('knows whether code of a config answers: %s is %j', async (line, runsCode) => {
   const text = `events { } http { server { listen 80; location / { ${line} } } }`;
   expect((await adopt(nginxKind, text)).runsCode).toBe(runsCode);

@@ -93,11 +93,14 @@ export function isAtHost(address: ConfigAddress, host: string): boolean {
 }
 
 /**
- * Matches code in a config that answers requests, and programs that h2o starts. A match in a text or a comment only makes the warm-up
- * longer, and the run goes before no other programs. Nearly every config of nginx has the type application/x-perl.
+ * Match code in a config that answers requests, and programs that h2o starts. A match in a text or a comment only makes the warm-up longer,
+ * and the run goes before no other programs. nginx's are names of directives: nearly every config has the type application/x-perl.
  */
-const codeInConfig =
-  /\b(?:mruby\.handler|fastcgi\.spawn|\w+_by_lua|js_\w+|modsecurity|load_module\s+["']?(?:\/(?!usr\/)|[^;]*\.\.))|(?<![\w./-])perl(?:_\w+)?["']?\s/;
+const codeInConfig = [
+  /(?<![\w./-])(?:\w+_by_lua\w*|js_\w+|perl\w*|modsecurity\w*)["']?\s/,
+  /\bload_module\s+["']?(?:\/(?!usr\/)|[^;]*\.\.)/,
+  /\b(?:mruby\.handler|fastcgi\.spawn)/,
+];
 
 /** A config while its copy is made. */
 export type ConfigCopy = Awaited<ReturnType<typeof beginCopy>>;
@@ -177,7 +180,7 @@ export async function beginCopy(
         workers: workers === 'server-cores' ? place.cores : workers,
         redirections: [...new Set([...moved, ...notes])],
         upstreams,
-        runsCode: codeInConfig.test(printed),
+        runsCode: codeInConfig.some((code) => code.test(printed)),
       };
     },
   };
