@@ -1,4 +1,5 @@
 // The commands in README.md, run by a shell in a shortened form.
+import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
@@ -58,6 +59,17 @@ beforeAll(async () => {
     join(folder, 'server.js'),
     "require('http').createServer((_, answer) => answer.end('hello\\n')).listen(process.env.PORT, '127.0.0.1');\n",
   );
+  const page = "require('http').createServer((_, answer) => answer.end('hello\\n'))";
+  writeFileSync(
+    join(folder, 'server'),
+    `#!/bin/sh\nexec '${process.execPath}' -e "${page}.listen(+process.argv[1], '127.0.0.1')" "$2"\n`,
+    { mode: 0o755 },
+  );
+  writeFileSync(join(folder, 'Makefile'), 'all:\n\ttrue\n');
+  const git = (...args: string[]) => execFileSync('git', args, { cwd: folder });
+  git('init', '--quiet', '--initial-branch', 'main');
+  git('add', 'server', 'Makefile');
+  git('-c', 'user.name=a', '-c', 'user.email=a@b.example', 'commit', '--quiet', '--message', 'One');
   // Does the same as npm with a script of the checkout and additional flags.
   writeFileSync(
     join(folder, 'bin/npm'),
@@ -75,8 +87,11 @@ test('README.md has commands', () => {
 });
 
 test.each(lines)('%s', async (line) => {
-  for (const program of ['caddy', 'lighttpd']) {
-    if (line.includes(`'${program} `) && (await find(program, thisMachine())) === undefined)
+  for (const program of ['caddy', 'lighttpd', 'make']) {
+    if (
+      new RegExp(`'${program}[ ']`).test(line) &&
+      (await find(program, thisMachine())) === undefined
+    )
       return console.warn(`SKIPPED: ${line}: ${program} is not installed`);
   }
   if (line.includes('/etc/nginx/') && !existsSync('/etc/nginx/nginx.conf'))
