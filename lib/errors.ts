@@ -18,6 +18,7 @@ function shortened(message: string): string {
   return message.length > longest ? `${message.slice(0, longest)}…` : message;
 }
 
+/** A UserError for a wrong command line: exit code 2. */
 export const usageError = (message: string): UserError => new UserError(message, 2);
 
 /** Returns the result of `read`. If it throws a UserError, puts `before` in front of its message and sets its exit code. */

@@ -160,6 +160,7 @@ let devNull: number | undefined;
 
 const emptyFile = (): number => (devNull ??= openSync('/dev/null', 'r+'));
 
+/** All words of a child's command line. */
 function lineOf(options: ChildOptions): string[] {
   const { command, args, before = [], user, cpus, cwd, orphanedBy = 'KILL' } = options;
   const programs: Before[] = [['setpriv', `--pdeathsig=${orphanedBy}`, '--']];
@@ -272,6 +273,7 @@ export async function startLogged(
   }
 }
 
+/** Removes the variables whose names begin with `prefix`. */
 export function withoutVariables(env: NodeJS.ProcessEnv, prefix: string): NodeJS.ProcessEnv {
   return Object.fromEntries(Object.entries(env).filter(([name]) => !name.startsWith(prefix)));
 }

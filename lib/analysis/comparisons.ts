@@ -21,6 +21,7 @@ export function comparisonOf(
   );
 }
 
+/** The comparisons whose variant was run. */
 export function measuredComparisons<Compared extends Pick<Comparison, 'variant'>>(
   result: Pick<Result, 'variants'> & { comparisons: readonly Compared[] },
 ): Compared[] {

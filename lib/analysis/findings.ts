@@ -200,6 +200,7 @@ function stillIn({ name, rounds }: VariantResult): Finding | false {
   };
 }
 
+/** The accept queues that overflowed, in one finding. */
 export function overflowFindings(all: readonly Overflows[]): Finding[] {
   const queues = all.filter(({ count }) => count > 0);
   return queues.length === 0 ? [] : [{ code: 'overflows', queues }];

@@ -39,6 +39,7 @@ export const searchLooks: readonly Look[] = [
   { rounds: 6, alpha: 0.042 },
 ];
 
+/** The single look of a run with a fixed number of rounds. */
 export function onlyLook(rounds: number): readonly Look[] {
   return [{ rounds, alpha: alphaOf() }];
 }

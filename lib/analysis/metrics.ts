@@ -23,6 +23,7 @@ interface MetricFacts {
   lessIsBetter: boolean;
   /** A round's figure; NaN if it is unknown. */
   of: (round: Round) => number;
+  /** Responses that a round needs for it. */
   responsesNeeded?: number;
   /** It is of the load's speed, which the generator and other programs can change. */
   isOfSpeed: boolean;

@@ -19,6 +19,7 @@ type Rounds = Pick<Result, 'variants'>;
 type Compared = Pick<Comparison, 'variant' | 'baseline'>;
 type PageEffect = NonNullable<Comparison['pages']>[number];
 
+/** A variant's pages by name, in each round. */
 function pagesIn(result: Rounds, name: string): ReadonlyMap<string, PageFigures>[] {
   const { rounds = [] } = variantOf(result, name) ?? {};
   return rounds.map(({ phases: [first] }) => {

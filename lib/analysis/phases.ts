@@ -17,6 +17,7 @@ export function withRounds<V extends { rounds: readonly unknown[] }>(variants: r
   return variants.filter(({ rounds }) => rounds.length > 0);
 }
 
+/** The load phases of all rounds, in their order. */
 export function phasesIn<P>(rounds: readonly { phases: readonly P[] }[]): P[] {
   return rounds.flatMap((round) => round.phases);
 }
@@ -60,6 +61,7 @@ export function queueGrowthOf(phases: readonly LoadResult[]): number {
   return isClear && growth > growthMatters * meanRps(phases) ? growth : 0;
 }
 
+/** CPU time of the server; null if unknown. */
 export function serverCpuSecondsOf(phases: readonly Phase[]): number | null {
   if (phases.some(({ serverCpuSeconds }) => serverCpuSeconds === null)) return null;
   return total(phases, ({ serverCpuSeconds }) => serverCpuSeconds ?? 0);
@@ -292,6 +294,7 @@ export function answersByStatus(phases: readonly Phase[]): [status: string, coun
   });
 }
 
+/** Adds up counts by name. */
 export function summed<Name extends string>(
   counts: readonly Readonly<Record<Name, number>>[],
 ): Record<Name, number> {

@@ -142,6 +142,7 @@ export function readArguments(
     positionals,
     /** Values by flag name without dashes; '' for a switch. */
     flags,
+    /** All values of repeated flags, in their order. */
     lists,
     /** Reads a flag's value; undefined if the flag is not given. */
     read<T>(flag: string, reader: Reader<T>): T | undefined {

@@ -157,6 +157,7 @@ function readRequest({ flags, lists }: Arguments) {
   if (method !== undefined) shown.unshift(`--method ${method}`);
   if (data !== undefined) shown.push('--data …');
   return {
+    /** The flags as they are shown. */
     shown: shown.join(' '),
     of: (load: LoadProfile): Partial<LoadProfile> => {
       const { headers: flagHeaders = {} } = prefixed(

@@ -42,6 +42,7 @@ const flagsOfRuns: readonly CoreFlag[] = [
   'export-csv',
 ];
 
+/** @param added the flags of the features */
 export function k6ScriptFlag(added: Readonly<Record<string, Flag>>) {
   const ofRuns = Object.keys(added).filter((name) => added[name]?.inScripts !== true);
   return {

@@ -47,6 +47,7 @@ export function leftPoint(
   return line(measurement, tags, fields);
 }
 
+/** The query for all points of a load. */
 export function leftQuery(load: LoadName): string {
   return `SELECT * FROM ${quoteIdentifier(measurement)} WHERE ${ofLoad(load)} GROUP BY "instance", "phase"`;
 }

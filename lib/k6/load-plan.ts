@@ -177,6 +177,7 @@ export interface PhaseOutcome {
   step?: { rates: (number | null)[]; found: (number | null)[] };
 }
 
+/** The environment variable of the load plan. */
 export const loadPlanVariable = 'BAKEOFF_LOAD';
 
 /** Environment in which k6 finds no settings of a user, which would change the load: nobody can make files in /proc. */
@@ -185,6 +186,7 @@ export const withoutK6Config = { XDG_CONFIG_HOME: '/proc' };
 /** Starts the console line with the outcome of a phase as JSON. */
 export const phaseLinePrefix = 'bakeoff-phase ';
 
+/** The console line at the begin of a phase. */
 export const phaseBeginsLine = 'bakeoff-phase-begins';
 
 /** The last console line. */

@@ -71,6 +71,7 @@ export function claimsTable({ article, results, missing }: ArticleRun, inItsWord
 /** They have no part in a load. */
 const ofNoLoad: ReadonlySet<string> = new Set(['node', 'influxdb']);
 
+/** The article's machine beside this one. */
 function environmentsTable({
   article: { source, machine = {}, commands = [] },
   results,

@@ -44,6 +44,7 @@ function pointsOf(steps: readonly RateStep[], name: string): CurvePoint[] {
   return ofVariant.map(({ rate, kept, latencyMs }) => ({ rate, ...latencyMs, kept }));
 }
 
+/** Returns the rate that a search found for a variant. */
 export function foundRateOf({ search }: Result, variant: string): FoundRate | undefined {
   return search?.found.find((foundRate) => foundRate.variant === variant);
 }

@@ -93,6 +93,7 @@ export function circumstanceLines(
   return [...pageLines(result), ...addedLines(contributions), ...lines];
 }
 
+/** The sentences of the features. */
 export function addedLines(contributions: readonly Contribution[]): string[] {
   return contributions.flatMap(({ sentences = [] }) => sentences);
 }
@@ -316,6 +317,7 @@ export function redirectionLines(
   return byText(lines);
 }
 
+/** A text on a variant. */
 interface Named {
   name: string;
   text: string;

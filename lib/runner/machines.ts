@@ -52,6 +52,7 @@ export interface Machines extends MachinesInUse {
 
 /** The part of a run's machines that its rounds use. */
 export interface MachinesInUse {
+  /** See startServer. */
   start(spec: ServerSpec, options: StartOptions): Promise<RunningServer>;
   /** Says why the machine cannot be used any more; undefined while it can. */
   lost(): string | undefined;

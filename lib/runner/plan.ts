@@ -330,6 +330,7 @@ export interface VariantRound extends ServerFigures {
   unsent: boolean;
 }
 
+/** The samples of a side's server in a round. */
 export interface ServerSamples {
   planned: PlannedVariant;
   round: number;
@@ -410,6 +411,7 @@ export interface Attempt {
   warmCosts?: ReadonlyMap<string, number>;
   /** For a load in steps: the rates found in earlier rounds, in requests/s by variant. */
   known?: ReadonlyMap<string, readonly number[]>;
+  /** Called after each step. */
   onStep?(steps: readonly RateStep[]): void;
   /** Called about twice a second with the group's responses in the last second; null before the first. */
   onLoad(rps: number | null): void;

@@ -20,6 +20,7 @@ export class TimeLeft {
   readonly #mostSeconds: number;
   /** The time that rounds took, kept or not, and the planned one. */
   readonly #took: { seconds: number; plannedSeconds: number }[] = [];
+  /** The present round. */
   #round: { beganAt: number; plannedSeconds: number; expectedSeconds: number; isLate: boolean };
   /** When it was last announced that the first round is late; 0: never. */
   #openAt = 0;
@@ -38,11 +39,13 @@ export class TimeLeft {
     this.#announced = { at: 0, kept: 0, secondsPerRound, latest: mostSeconds };
   }
 
+  /** A round begins. */
   began(plannedSeconds: number, at: number): void {
     const expectedSeconds = this.#expected(plannedSeconds);
     this.#round = { beganAt: at, plannedSeconds, expectedSeconds, isLate: false };
   }
 
+  /** The present round has ended. */
   ended(at: number): void {
     const { beganAt, plannedSeconds } = this.#round;
     this.#took.push({ seconds: at - beganAt, plannedSeconds });

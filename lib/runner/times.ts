@@ -53,6 +53,7 @@ function edgeSeconds({ durationSeconds }: Load, answerSeconds: number): number {
   return answerSeconds * (addedAnswers.once + addedAnswers.perTurn * turns);
 }
 
+/** Estimates the seconds of a group in a round. */
 function secondsPerGroup(
   { scenario, stepped, answerSeconds, cores: { generators } }: PlanDraft,
   { sides }: Group,
@@ -72,6 +73,7 @@ function secondsPerGroup(
   return (count - 1) * pauseSeconds + overhead + total(sides, secondsOf);
 }
 
+/** Estimates the seconds of a round. */
 export function secondsPerRound(plan: PlanDraft): number {
   return total(plan.groups, (group) => secondsPerGroup(plan, group));
 }

@@ -28,6 +28,7 @@ import { articleForm } from './article.ts';
 import { latencyMetrics } from './latency-metrics.ts';
 import { publishedForm } from './published.ts';
 
+/** The most rounds of a run. */
 export const mostRounds = 1000;
 /** The longest limit of a latency that a scenario may ask for (`within`). */
 export const longestLatencyMs = 60_000;
@@ -110,6 +111,7 @@ const commandFields = {
   port: orAbsent(port),
   /** The working directory, as a path. Default: the directory from which the run was started. */
   folder: orAbsent(text),
+  /** It speaks TLS. */
   tls: orAbsent(trueOrAbsent),
 };
 /** A command that answers HTTP on a port of loopback. */
@@ -258,6 +260,7 @@ const pageFields = {
   /** The expected status. Default: 200. Under load, answers of another class fail. */
   status: orAbsent(integer(200, 599)),
 };
+/** The page to request. */
 export interface Page extends Of<typeof pageFields> {}
 const page = given(pageFields);
 

@@ -149,6 +149,7 @@ function responseOf<T extends unknown[]>(emitter: NodeJS.EventEmitter): Promise<
   });
 }
 
+/** A body that does not end in time. */
 export class EndlessBody extends Error {
   override message = 'its body does not end';
   private readonly bytes: number;

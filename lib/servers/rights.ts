@@ -75,6 +75,7 @@ const mostProcesses = 4096;
  */
 const partOfGroups = 1 / 8;
 
+/** The limit of processes for a server's user. */
 export function processesLimit(): number {
   const ofGroups = Math.floor(mostProcessesOfGroups() * partOfGroups);
   return Math.min(hardLimit('processes'), mostProcesses, ofGroups);

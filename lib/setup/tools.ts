@@ -18,6 +18,7 @@ import { fromCallersFolder } from './paths.ts';
 
 export type ToolName = 'k6' | PackagedTool;
 
+/** The variable that names a tool's binary. */
 export function toolVariable(name: ToolName): string {
   return `${name.toUpperCase()}_BIN`;
 }

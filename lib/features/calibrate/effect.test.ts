@@ -54,6 +54,7 @@ test.each(effectNames)('both configs differ in the directives of %s', async (nam
   expect([...(layer ?? [])]).toEqual(expect.arrayContaining(added));
 });
 
+/** The composed config's directives, each on a line. */
 async function directivesOf(layers: readonly string[]): Promise<Set<string>> {
   const files = await readLayers('nginx', layers);
   const read = await Promise.all(files.map((layer) => readNginxConfig(layer)));

@@ -43,6 +43,7 @@ const layersBelow = {
 type EffectName = keyof typeof layersBelow;
 export const effectNames = keysOf(layersBelow);
 
+/** Returns the layers of both configs. */
 export function configsOf(name: EffectName): Record<Side, readonly string[]> {
   const below = layersBelow[name];
   return { without: below, with: [...below, name] };

@@ -6,6 +6,7 @@ import { leftColumn, rightColumn, tableOf, type Cell, type Table } from '../../r
 import { arrangements, type Measurements, type Seen } from './measure.ts';
 import type { KnownServer, Truth } from './servers.ts';
 
+/** A server with its truth and all that was seen of it. */
 export interface Case {
   known: KnownServer;
   truth: Truth;
@@ -154,6 +155,7 @@ function generatorRow(testCase: Case): Row {
   };
 }
 
+/** '' without an error. */
 function errorsRow(testCase: Case): Row {
   return {
     testCase,

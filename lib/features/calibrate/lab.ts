@@ -36,6 +36,7 @@ export interface Lab {
   signal: AbortSignal;
   /** An empty folder; the caller removes it. */
   scratch: string;
+  /** The compiled k6 script. */
   script: string;
   /** The program of servers.ts. */
   server: string;

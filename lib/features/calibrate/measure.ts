@@ -31,6 +31,7 @@ type Arrangement = (typeof arrangements)[number];
 /** What was measured of a server, by arrangement or by the name of a generator. */
 export type Measurements = Map<string, Seen>;
 
+/** How many servers take turns. */
 const sidesOf: Readonly<Record<Arrangement, number>> = { alone: 1, '2 sides': 2, '8 sides': 8 };
 
 /** Divides the servers into the groups that take turns. Servers with a rate and servers without are in different groups. */

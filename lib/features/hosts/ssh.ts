@@ -125,6 +125,7 @@ export async function connect(host: string, script: string) {
     },
     /** How long a line may be from now on. */
     allowLines: (bytes: number) => void (mostLineBytes = bytes),
+    /** Ends the connection for this reason. */
     refuse,
     /** Settles at the connection's end, with the reason in a line. */
     ended: child.exited.then(async ({ code }) => {

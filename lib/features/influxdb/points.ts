@@ -215,6 +215,7 @@ const mostPages = 10;
 /** A side has fewer parts. */
 const mostParts = 1000;
 
+/** The bench_why points, side by side. */
 export function whyPoints(result: Result): string[] {
   const at = pointsAt(result);
   return (result.why?.sides ?? []).flatMap(({ variant, cpu, calls }, side) =>

@@ -69,6 +69,7 @@ export const benchRound = written<RoundRow>()({
       generator_cpu_micros_per_request: (row) => (row.generatorCpuSeconds / responsesOf(row)) * 1e6,
     },
     number: {
+      // All of these per request.
       voluntary_switches: perRequest('voluntarySwitches'),
       involuntary_switches: perRequest('involuntarySwitches'),
       page_faults: perRequest('pageFaults'),

@@ -22,6 +22,7 @@ interface LinkReady {
   server: { netns: string; address: string };
   client: { netns: string };
   settings: Omit<KernelSetting, 'variants'>[];
+  /** The thread of the packets to the server. */
   toServerThread: number;
 }
 

@@ -19,6 +19,7 @@ import { leftColumn, type Part, rightColumn, tableOf } from '../../report/table.
 /** A run's comparison of two variants. */
 export interface KeptEffect {
   run: string;
+  /** A machine's boot. */
   boot: string;
   /** Ratios of its rounds, at least minimumRounds. */
   roundRatios: readonly number[];

@@ -60,9 +60,11 @@ export function searchWithin(within: Within): SteppedLoad {
   };
 }
 
+/** null without any. */
 const lowestOf = (rates: readonly number[]): number | null =>
   rates.length === 0 ? null : Math.min(...rates);
 
+/** null without any. */
 function middleOf(rates: readonly number[] = []): number | null {
   return rates.length === 0 ? null : geometricMean(rates);
 }
