@@ -4,7 +4,7 @@ import { variantOf } from './comparisons.ts';
 import { othersTook } from './continuous.ts';
 import { noiseOf } from './limit.ts';
 import { metrics } from './metrics.ts';
-import { phasesIn, roundRps, serverCpuSecondsPerResponse } from './phases.ts';
+import { cpuShareOf, phasesIn, roundRps } from './phases.ts';
 import {
   extent,
   mean,
@@ -110,7 +110,7 @@ function checkByMetric(
     return check;
   if ([before, after].some(({ rounds, alone }) => [...rounds, alone].some(othersTook)))
     return check;
-  const byShares = comparedBy(cpuShareOf, before, after, result);
+  const byShares = comparedBy(({ phases }) => cpuShareOf(phases), before, after, result);
   if (byShares === undefined || byShares.tolerated > check.tolerated) return check;
   const alone = (check.inRounds * byShares.alone) / byShares.inRounds;
   return { ...byShares, alone, inRounds: check.inRounds, atCostOfRounds: true };
@@ -133,10 +133,6 @@ function comparedBy(
     result,
   );
 }
-
-/** CPU seconds of the server per second. A machine that gets slower changes requests/s, and not this. */
-const cpuShareOf = ({ phases }: Round): number =>
-  roundRps(phases) * serverCpuSecondsPerResponse(phases);
 
 /**
  * Loads alone say something on a ratio if they could have denied it: if they may differ from it by less than it differs from 1, or by no

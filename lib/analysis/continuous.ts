@@ -1,7 +1,7 @@
 // Compares load in turns with continuous load: the end of each warm-up. The method: docs/verdicts.md.
-import { present, zip } from '../present.ts';
+import { present } from '../present.ts';
 import type { Phase, Round, VariantResult } from '../result/result.ts';
-import { isFailing, serverCpuSecondsPerResponse, successRatioOf } from './phases.ts';
+import { cpuShareOf, isFailing, serverCpuSecondsPerResponse, successRatioOf } from './phases.ts';
 import {
   alphaOf,
   logRatios,
@@ -89,14 +89,12 @@ export function othersTook({ phases }: Rounds[number]): boolean {
 }
 
 /** CPU seconds of the server per second; undefined if those of a round are unknown, or others took a part of its cores. */
-function cpuSharesOf(rounds: Rounds, [continuousRps, rps]: Both): Both | undefined {
+function cpuSharesOf(rounds: Rounds): Both | undefined {
   if (rounds.some(othersTook)) return undefined;
-  const inTurns = zip(rounds, rps).map(
-    ([{ phases }, ofRound]) => ofRound * serverCpuSecondsPerResponse(phases.slice(0, 1)),
-  );
-  const continuous = zip(rounds, continuousRps).map(([{ phases }, ofRound]) => {
-    const { cpuMicros = 0 } = phases[0]?.continuous ?? {};
-    return (ofRound * cpuMicros) / 1e6;
+  const inTurns = rounds.map(({ phases }) => cpuShareOf(phases.slice(0, 1)));
+  const continuous = rounds.map(({ phases: [first] }) => {
+    const { rps = 0, cpuMicros = 0 } = first?.continuous ?? {};
+    return (rps * cpuMicros) / 1e6;
   });
   const isKnown = [...inTurns, ...continuous].every((share) => share > 0);
   return isKnown ? [continuous, inTurns] : undefined;
@@ -137,7 +135,7 @@ export function turnsDisagree(
   const held = sides.flatMap(({ name, rounds }): Held[] => {
     const rps = bothOf(rounds);
     if (rps === undefined) return [];
-    return [{ name, rps, ...present({ cpuShare: cpuSharesOf(rounds, rps) }) }];
+    return [{ name, rps, ...present({ cpuShare: cpuSharesOf(rounds) }) }];
   });
   return (
     differing(held, 'cpuShare', falseAlarms.cpuShare * share) ??

@@ -72,6 +72,11 @@ export function serverCpuSecondsPerResponse(phases: readonly Phase[]): number {
   return (serverCpuSecondsOf(phases) ?? NaN) / total(phases, responsesOf);
 }
 
+/** CPU seconds of the server per second; NaN if its CPU time is unknown. A machine that gets slower changes requests/s, and not this. */
+export function cpuShareOf(phases: readonly Phase[]): number {
+  return roundRps(phases) * serverCpuSecondsPerResponse(phases);
+}
+
 /** A longer pause, as a share of a round's load, changes the round's requests/s noticeably. */
 const pauseMatters = 0.05;
 

@@ -32,7 +32,7 @@ import { runGroup } from '../runner/round.ts';
 import { runRounds, type RunOutcome } from '../runner/run.ts';
 import { settleSink } from '../runner/build-result.ts';
 import type { Scenario, ServerSpec } from '../scenario/model.ts';
-import { runBeforeStart } from '../servers/before-start.ts';
+import { runBeforeStart } from '../servers/own-command.ts';
 import { versionsOf } from '../servers/build.ts';
 import { isLoopback, type Answer } from '../servers/index.ts';
 import { thisMachine } from '../setup/machine.ts';

@@ -63,10 +63,12 @@ const args = (out: string, duration = '200ms') =>
     ' ',
   );
 
+/** @param equal the name of a side that does not differ from the first */
 async function causes(
   sides: readonly string[],
   flags: readonly string[] = [],
   duration?: string,
+  equal?: string,
 ): Promise<string[]> {
   const out = newOut();
   const run = startCommand(['compare', ...sides, ...flags, ...args(out, duration)], home.env);
@@ -86,24 +88,30 @@ async function causes(
   expect(why?.sides.map(({ variant }) => variant)).toEqual(variants.map(({ name }) => name));
   expect(readdirSync(join(runFolder(out), 'stacks'))).toHaveLength(variants.length);
   expect(readFileSync(join(runFolder(out), 'report.html'), 'utf8')).toContain('class="flame"');
-  // A few short rounds on a busy machine may have no verdict, but these sides are known to differ.
-  const comparisons = result.comparisons.map((comparison): Comparison => ({
-    ...comparison,
-    cpu: comparison.cpu && { ...comparison.cpu, verdict: 'faster' },
-  }));
-  return whyLines({ ...result, comparisons });
+  // A few short rounds on a busy machine may have no verdict, but all other sides are known to differ.
+  const comparisons = result.comparisons.map((comparison): Comparison => {
+    if (comparison.variant === equal) return comparison;
+    return { ...comparison, cpu: comparison.cpu && { ...comparison.cpu, verdict: 'faster' } };
+  });
+  const sentences = whyLines({ ...result, comparisons });
+  const printed = run.stdout().match(/^Why\b.*$/gm) ?? [];
+  expect(sentences).toEqual(expect.arrayContaining(printed));
+  return sentences;
 }
 
-test('lines of an nginx config', async () => {
+test('lines of an nginx config, and no cause without a difference', async () => {
   const folder = newPlace();
   const log = `access_log ${join(folder, 'log')} combined`;
-  const sentences = await causes([
+  const sides = [
     config(folder, 'base', `${log};`),
+    config(folder, 'again', `${log};`),
     config(folder, 'cache', `${log}; open_file_cache max=100;`),
     config(folder, 'sendfile', `${log}; sendfile on;`),
     config(folder, 'closes', `${log}; keepalive_timeout 0;`),
     config(folder, 'two', `${log};`, 2),
-  ]);
+  ];
+  const sentences = await causes(sides, [], undefined, 'again');
+  expect(sentences.filter((sentence) => sentence.includes('again'))).toEqual([]);
   // Calls of requests at the ends of the count may be 2.1 or 1.9 for each.
   const [one, two] = ['(1(\\.[0-4])?|0\\.9\\d?)', '(2(\\.[0-4])?|1\\.[6-9])'];
   const expected = [

@@ -5,7 +5,7 @@ import { expect, test } from 'vitest';
 import { readInPlace, servingLines } from '../../lib/servers/own/overlay-nginx.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
 
-test('thousands of expressions that backtrack for ever take half a second in all, and count as matching', async () => {
+test('thousands of expressions that backtrack for ever come to an end, and count as matching', async () => {
   const location = String.raw`location ~ "^/((([a-z]+)+)+)+N[0-9]$" { return 200; }`;
   const numbered = Array.from({ length: 2000 }, (_, n) => location.replace('N', `N${n}`));
   const file = join(newFolder(), 'nginx.conf');

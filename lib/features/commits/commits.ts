@@ -21,7 +21,7 @@ import { duration } from '../../format.ts';
 import { lockFile } from '../../machine/locks.ts';
 import { present } from '../../present.ts';
 import { leaveToCaller, removeFolder, run, withoutVariables } from '../../process.ts';
-import { runOwnCommand } from '../../servers/before-start.ts';
+import { runOwnCommand } from '../../servers/own-command.ts';
 import { bakeoffFolder, fromCallersFolder } from '../../setup/paths.ts';
 import { kept } from './kept.ts';
 

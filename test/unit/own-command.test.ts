@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test, vi } from 'vitest';
 import { UserError } from '../../lib/errors.ts';
-import { runBeforeStart, type BeforeStart } from '../../lib/servers/before-start.ts';
+import { runBeforeStart, type BeforeStart } from '../../lib/servers/own-command.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
 import { isRunning } from '../fixtures/processes.ts';
 
