@@ -2,13 +2,16 @@
 import { join } from 'node:path';
 import { messageOf, unknownWord, usageError, UserError } from '../errors.ts';
 import { writeWhole } from '../writing.ts';
-import { duration } from '../format.ts';
+import { duration, enumeration } from '../format.ts';
+import { total } from '../analysis/statistics.ts';
 import { Interrupted } from '../signals.ts';
 import { articleMarkdown, articleTitle, claimsTable, type ArticleRun } from '../report/article.ts';
+import { decidingRuns, keyOfResult } from '../report/claims.ts';
 import { articlePage } from '../report/html/article-page.ts';
 import { terminalTable, wrapLines } from '../report/table.ts';
 import type { Result } from '../result/result.ts';
 import { runName } from '../runner/make-plan.ts';
+import { estimatedSeconds } from '../runner/times.ts';
 import { giveToCaller } from '../process.ts';
 import { checkResultsFolder, createRunFolder } from '../runner/results-folder.ts';
 import { findVariants } from '../scenario/catalogue.ts';
@@ -20,6 +23,7 @@ import { failIfCode } from './fail-if.ts';
 import { findScenario } from './find-scenario.ts';
 import {
   leftOutLine,
+  localDraft,
   possibleVariants,
   mostSeconds,
   runScenario,
@@ -71,9 +75,41 @@ function areCompared(scenario: Scenario, variant: string, against: string): bool
   );
 }
 
+/** Without --max-time. The scenarios are run however long they take; claims that are still open, only within it. */
+const usualSeconds = 600;
+/** Each side alone after the rounds, and starts, of a run for a claim. */
+const besideRoundsSeconds = 25;
+/** With fewer rounds an estimate of the rounds is too rough. */
+const fewestRounds = 10;
+
+/** An article that is being run. */
+interface Sitting {
+  article: Article;
+  options: ScenarioOptions;
+  /** Scenarios of a file; others are shipped ones. */
+  own: readonly Scenario[];
+  /** By keyOfResult. */
+  results: Map<string, Result>;
+  /** What could not be run, a line each. */
+  missing: string[];
+  /** performance.now() */
+  endsAtMs: number;
+  /** The highest so far. */
+  code: number;
+}
+
+/** A run for an open claim. */
+interface ClaimRun {
+  key: string;
+  scenario: Scenario;
+  asked: Partial<AskedOptions>;
+  seconds: number;
+}
+
 /**
- * Runs the article's scenarios in order, long ones with --quick, and writes article.html, and article.md with the main tables. Prints
- * which scenarios cannot run on this machine.
+ * Runs the article's scenarios in order, long ones with --quick. Then runs the sides of each open claim with as many rounds as it needs,
+ * the claim that takes longest last, as far as the time goes. Writes article.html, and article.md with the main tables. Prints which
+ * scenarios cannot run on this machine, and how long it would take to decide the claims that are left.
  * @param own scenarios of a file; others are shipped ones
  * @returns the highest exit code, or 1 if a scenario could not run
  * @throws UserError (exit code 2) for flags of a single scenario; Interrupted, after writing the page of the results so far
@@ -85,21 +121,38 @@ export async function runArticle(
 ): Promise<number> {
   requireNoSingle(options);
   const startedAt = new Date();
-  const results = new Map<string, Result>();
-  const missing: string[] = [];
-  const { scenarios = [] } = article;
-  let code = 0;
+  const endsAtMs = performance.now() + (options.maxTimeSeconds ?? usualSeconds) * 1000;
+  const sitting = { article, options, own, results: new Map(), missing: [], endsAtMs, code: 0 };
+  let left: ClaimRun[] = [];
   let interrupted: Interrupted | undefined;
+  try {
+    await runScenarios(sitting);
+    left = await decideClaims(sitting);
+  } catch (error) {
+    if (!(error instanceof Interrupted)) throw error;
+    interrupted = error;
+  }
+  await writePage(sitting, left, startedAt);
+  if (interrupted !== undefined) {
+    if (own.length === 0)
+      say(options, ['to go on where this ended: the same command with --resume']);
+    throw interrupted;
+  }
+  return sitting.code;
+}
+
+async function runScenarios(sitting: Sitting) {
+  const { article, options } = sitting;
+  const { scenarios = [] } = article;
   for (const [index, name] of scenarios.entries()) {
     say(options, [
       `${article.id} · ${articleTitle(article)} · ${index + 1} of ${scenarios.length}: ${name}`,
     ]);
     try {
-      const scenario = own.find((one) => one.name === name) ?? (await findScenario(name));
-      const asked: AskedOptions & { mostSeconds: number } = {
-        ...options,
-        mostSeconds,
-        together: scenarios.length,
+      const scenario = await scenarioOf(sitting, name);
+      const share = secondsLeft(sitting) / (scenarios.length - index);
+      const asked: Partial<AskedOptions> = {
+        mostSeconds: options.maxTimeSeconds === undefined ? mostSeconds : share,
       };
       const possible =
         options.machines !== undefined
@@ -107,40 +160,112 @@ export async function runArticle(
           : await possibleVariants(scenario, findVariants(scenario), () => true);
       if (possible !== undefined) {
         asked.variants = possible.names;
-        code = 1;
-        missing.push(`${name}: ${possible.why}`);
+        sitting.code = 1;
+        sitting.missing.push(`${name}: ${possible.why}`);
         console.error(leftOutLine(possible));
       }
-      const done =
-        options.resume && (await findDone(scenario, asked, (line) => say(options, [line])));
-      if (done) {
-        results.set(name, done.result);
-        say(options, [`it is measured: ${done.folder}`]);
-        const { failIf } = options;
-        if (failIf) code = Math.max(code, failIfCode(done.result, failIf, console.error));
-      } else {
-        const exitCode = await runScenario(scenario, asked, (result) => results.set(name, result));
-        code = Math.max(code, exitCode);
-      }
+      await measure(sitting, name, scenario, asked);
     } catch (error) {
-      if (error instanceof Interrupted) {
-        interrupted = error;
-        break;
-      }
       if (!(error instanceof UserError)) throw error;
-      code = Math.max(code, 1);
-      missing.push(`${name}: ${messageOf(error)}`);
+      sitting.code = Math.max(sitting.code, 1);
+      sitting.missing.push(`${name}: ${messageOf(error)}`);
       console.error(messageOf(error));
     }
     say(options, ['']);
   }
-  await writePage({ article, results, missing }, options, startedAt);
-  if (interrupted !== undefined) {
-    if (own.length === 0)
-      say(options, ['to go on where this ended: the same command with --resume']);
-    throw interrupted;
+}
+
+const secondsLeft = ({ endsAtMs }: Sitting): number => (endsAtMs - performance.now()) / 1000;
+
+async function scenarioOf({ own }: Sitting, name: string): Promise<Scenario> {
+  return own.find((one) => one.name === name) ?? (await findScenario(name));
+}
+
+/**
+ * The options of one of its runs. Each run has the same share of the chance of a false verdict: those of the scenarios, and one for each
+ * claim. --max-time is that of all.
+ */
+function askedOf(sitting: Sitting, more: Partial<AskedOptions>): AskedOptions {
+  const { article, options } = sitting;
+  const { scenarios = [], claims = [] } = article;
+  const asked = { ...options, together: scenarios.length + claims.length, ...more };
+  if (asked.maxTimeSeconds !== undefined) asked.maxTimeSeconds = secondsLeft(sitting);
+  return asked;
+}
+
+/** Runs a scenario, or takes the result that it has. @throws UserError and Interrupted */
+async function measure(
+  sitting: Sitting,
+  key: string,
+  scenario: Scenario,
+  more: Partial<AskedOptions>,
+) {
+  const { options, results } = sitting;
+  const asked = askedOf(sitting, more);
+  const done = options.resume && (await findDone(scenario, asked, (line) => say(options, [line])));
+  if (done) {
+    results.set(key, done.result);
+    say(options, [`it is measured: ${done.folder}`]);
+    const { failIf } = options;
+    if (failIf)
+      sitting.code = Math.max(sitting.code, failIfCode(done.result, failIf, console.error));
+    return;
   }
-  return code;
+  const code = await runScenario(scenario, asked, (result) => results.set(key, result));
+  sitting.code = Math.max(sitting.code, code);
+}
+
+/**
+ * Runs the sides of open claims, those that take least first.
+ * @returns the runs for which there is no time
+ * @throws Interrupted
+ */
+async function decideClaims(sitting: Sitting): Promise<ClaimRun[]> {
+  const { options, results, missing } = sitting;
+  if (options.quick || options.exact || options.machines !== undefined) return [];
+  const tried = new Set<string>();
+  for (;;) {
+    const open = (await openRuns(sitting)).filter(({ key }) => !tried.has(key));
+    const [next] = open;
+    if (next === undefined || next.seconds > secondsLeft(sitting)) return open;
+    tried.add(next.key);
+    const { key, scenario, asked } = next;
+    const sides = enumeration(asked.variants ?? []);
+    say(options, [`${sides} alone, about ${duration(next.seconds)}, to decide a claim`]);
+    const before = results.get(key);
+    try {
+      await measure(sitting, key, scenario, asked);
+    } catch (error) {
+      if (!(error instanceof UserError)) throw error;
+      missing.push(`${key}: ${messageOf(error)}`);
+      console.error(messageOf(error));
+    }
+    // Ended early, it decides nothing.
+    if (results.get(key)?.state === 'partial') results.delete(key);
+    if (before !== undefined && !results.has(key)) results.set(key, before);
+    say(options, ['']);
+  }
+}
+
+/** The runs that would decide open claims, those that take least first. */
+async function openRuns(sitting: Sitting): Promise<ClaimRun[]> {
+  const { article, results, missing } = sitting;
+  const runs = new Map<string, ClaimRun>();
+  for (const claim of article.claims ?? [])
+    for (const run of decidingRuns(claim, article, results)) {
+      const { variants, rounds } = run;
+      // A side that cannot run decides nothing.
+      if (missing.some((line) => line.startsWith(`${run.scenario}: `))) continue;
+      const scenario = await scenarioOf(sitting, run.scenario);
+      const asked: Partial<AskedOptions> = { variants };
+      if (rounds !== undefined) asked.rounds = Math.max(fewestRounds, rounds);
+      const draft = localDraft(scenario, askedOf(sitting, asked));
+      if (draft === undefined) continue;
+      const seconds = estimatedSeconds(draft) + besideRoundsSeconds;
+      const key = keyOfResult(run.scenario, variants);
+      runs.set(key, { key, scenario, asked, seconds });
+    }
+  return [...runs.values()].sort((a, b) => a.seconds - b.seconds);
 }
 
 function requireNoSingle({ json, exports, variants }: ScenarioOptions): void {
@@ -154,9 +279,11 @@ function requireNoSingle({ json, exports, variants }: ScenarioOptions): void {
     throw usageError(`--${flag} is of one scenario, and an article has several: leave it out`);
 }
 
-async function writePage(run: ArticleRun, options: ScenarioOptions, startedAt: Date) {
+async function writePage(sitting: Sitting, left: readonly ClaimRun[], startedAt: Date) {
+  const { article, results, missing, options } = sitting;
+  const run: ArticleRun = { article, results, missing };
   // Ended before there was anything to say.
-  if (run.results.size === 0 && run.missing.length === 0) return;
+  if (results.size === 0 && missing.length === 0) return;
   // A run that was refused has not made it.
   await checkResultsFolder(options.out, 0);
   const folder = await createRunFolder(
@@ -174,6 +301,19 @@ async function writePage(run: ArticleRun, options: ScenarioOptions, startedAt: D
   print(options, [
     ...terminalTable(claimsTable(run), terminalOf(options)),
     '',
+    ...leftLines(sitting, left),
     ...wrapLines([`${articleTitle(run.article)} in ${duration(seconds)} · ${where}`], Infinity),
   ]);
+}
+
+/** Says how long the claims would take for which there was no time. */
+function leftLines({ own }: Sitting, left: readonly ClaimRun[]): string[] {
+  if (left.length === 0) return [];
+  const minutes = Math.ceil(total(left, (run) => run.seconds) / 60);
+  const flags = `${own.length === 0 ? '--resume ' : ''}--max-time ${minutes + 1}m`;
+  const needed = left.length === 1 ? 'needs one more run' : `need ${left.length} more runs`;
+  return [
+    `What is not decided ${needed}, about ${minutes} min: the same command with ${flags}.`,
+    '',
+  ];
 }

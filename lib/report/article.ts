@@ -2,6 +2,8 @@
 import type { Environment } from '../result/environment.ts';
 import type { Result, Verdict } from '../result/result.ts';
 import type { Article, Claim } from '../scenario/article.ts';
+import { enumeration } from '../format.ts';
+import { allNames } from '../present.ts';
 import { chartsOf } from './charts.ts';
 import { decideClaim, madeBy, ownFigures, type ClaimState } from './claims.ts';
 import type { Contribution } from './contribution.ts';
@@ -22,7 +24,7 @@ import { markdownParagraphs, partLines } from './texts.ts';
 /** An article and what was measured of it. */
 export interface ArticleRun {
   article: Article;
-  /** Results by scenario, in the article's order. */
+  /** Results by keyOfResult: the scenarios in the article's order, then runs that were made for a claim. */
   results: ReadonlyMap<string, Result>;
   /** Scenarios that could not be run, a line each. */
   missing: readonly string[];
@@ -123,11 +125,22 @@ export function articleHead(run: ArticleRun, inItsWords = false): Part[] {
   ];
 }
 
-/** A scenario's tables, published beside measured, and its sentences. */
-export function scenarioPart(result: Result, contributions: readonly Contribution[]): Part {
+/** A scenario's tables, published beside measured, and its sentences. @param key of the result */
+export function scenarioPart(
+  key: string,
+  result: Result,
+  contributions: readonly Contribution[],
+): Part {
   const tables = tableParts(result, contributions).flatMap((part) => part.tables);
   const below = [...verdictLines(result, contributions), ...runLines(result)];
-  return { title: result.title, tables, below };
+  return { title: titleOf(key, result), tables, below };
+}
+
+const isForClaim = (key: string, { scenario }: Result): boolean => key.startsWith(`${scenario} `);
+
+function titleOf(key: string, result: Result): string {
+  const { title, variants } = result;
+  return isForClaim(key, result) ? `${title}: ${enumeration(allNames(variants))} alone` : title;
 }
 
 /** Says how a scenario was run, and what its run warned of. */
@@ -163,10 +176,13 @@ function shortTable({ columns, rows }: Table): Table {
 
 /** The page as Markdown, short enough for a repository: claims, environment, and each scenario's table. All else is on the HTML page. */
 export function articleMarkdown(run: ArticleRun): string {
-  const scenarios = [...run.results.values()].map((result): Part => {
+  const scenarios = [...run.results].map(([key, result]): Part => {
+    const title = titleOf(key, result);
+    // What it says is in the table of claims.
+    if (isForClaim(key, result)) return { title, tables: [], below: runLines(result) };
     const parts = [...ownParts(result), ...chartsOf(result)];
     const tables = parts.flatMap((part) => part.tables).map(shortTable);
-    return { title: result.title, tables, below: runLines(result) };
+    return { title, tables, below: runLines(result) };
   });
   const sections = [...articleHead(run), ...scenarios].flatMap(({ title, ...part }) => [
     ...markdownParagraphs([`## ${title}`]),

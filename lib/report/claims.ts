@@ -1,10 +1,12 @@
 // Compares an article's claims with the measurements on this machine, and with the article's own figures.
 import { comparisonOf, variantOf } from '../analysis/comparisons.ts';
+import { roundsToDecide } from '../analysis/rounds.ts';
 import { publishedBuckets, quantileBucket } from '../analysis/latency.ts';
 import { directions, headerBytesOf } from '../analysis/phases.ts';
-import { total } from '../analysis/statistics.ts';
+import { alphaOf, mean, minimumRounds, total } from '../analysis/statistics.ts';
 import { amount, bucketLabel, effect, fraction, hundredths, percent, success } from '../format.ts';
 import type { BucketShare, Comparison, Result, VariantResult } from '../result/result.ts';
+import { present } from '../present.ts';
 import type { Article, Claim, ClaimRest } from '../scenario/article.ts';
 import { verdictWord } from './metric-words.ts';
 import { decidingText } from './reasons.ts';
@@ -18,10 +20,24 @@ export type ClaimState =
   | 'not decided'
   | 'cannot be run';
 
+/** A run that would probably decide a claim, of two variants of a scenario. */
+export interface DecidingRun {
+  scenario: string;
+  variants: readonly [string, string];
+  /** Absent: as many as a run has without flags. */
+  rounds?: number;
+}
+
 interface Finding {
   state: ClaimState;
   /** What was seen, or why nothing was. */
   seen: string;
+}
+
+/** What is known of one of a claim's comparisons. */
+interface RestFinding extends Finding {
+  /** Of an open one: the run that would decide it; absent if more rounds do not help. */
+  decidedBy?: DecidingRun;
 }
 
 /** The weakest first: of several findings that decides. */
@@ -37,25 +53,25 @@ const byWeight: readonly ClaimState[] = [
 /** The resolution, as a share, of an article that does not say how exact its figures are. */
 const usualResolution = 0.05;
 
+/** The key of a run's result among those of an article: its scenario, and the variants if it was made for a claim on them. */
+export function keyOfResult(scenario: string, variants: readonly string[] = []): string {
+  return [scenario, ...variants].join(' ');
+}
+
 /**
  * Decides a claim; all comparisons behind it must agree. A claimed direction is compared with the verdict. A claimed size holds if the
  * interval, widened by the article's resolution, includes it. Sides are the same if the interval lies within the resolution of 1.
- * @param results by scenario
+ * @param results by keyOfResult; a run that was made for the claim decides
  * @param missing "SCENARIO: why it was not run"
  */
 export function decideClaim(
-  { rests, condition }: Pick<Claim, 'rests' | 'condition'>,
-  { resolution = usualResolution }: Pick<Article, 'resolution'>,
+  claim: Pick<Claim, 'rests' | 'condition'>,
+  article: Pick<Article, 'resolution'>,
   results: ReadonlyMap<string, Result>,
   missing: readonly string[] = [],
 ): Finding {
-  const findings = rests.map((rest) => {
-    const result = results.get(rest.scenario);
-    const line = missing.find((reason) => reason.startsWith(`${rest.scenario}: `));
-    const why = line === undefined ? '' : line.slice(rest.scenario.length);
-    if (result === undefined) return undecided(`${rest.scenario} was not run${why}`);
-    return decideRest(rest, resolution, result, why);
-  });
+  const findings = decideRests(claim, article, results, missing);
+  const { condition } = claim;
   const heaviest = byWeight.find((state) => findings.some((finding) => finding.state === state));
   const seen = [...new Set(findings.map((finding) => finding.seen))].join('; ');
   return {
@@ -64,14 +80,51 @@ export function decideClaim(
   };
 }
 
-const undecided = (seen: string): Finding => ({ state: 'not decided', seen });
+/** The runs that would probably decide an open claim. None if the claim is decided, or if more rounds would not help. */
+export function decidingRuns(
+  claim: Pick<Claim, 'rests' | 'condition'>,
+  article: Pick<Article, 'resolution'>,
+  results: ReadonlyMap<string, Result>,
+): DecidingRun[] {
+  if (decideClaim(claim, article, results).state !== 'not decided') return [];
+  return decideRests(claim, article, results, []).flatMap(({ decidedBy }) => decidedBy ?? []);
+}
+
+function decideRests(
+  { rests }: Pick<Claim, 'rests'>,
+  { resolution = usualResolution }: Pick<Article, 'resolution'>,
+  results: ReadonlyMap<string, Result>,
+  missing: readonly string[],
+): RestFinding[] {
+  return rests.map((rest) => {
+    const { scenario } = rest;
+    const result = results.get(keyOfResult(scenario, sidesOf(rest))) ?? results.get(scenario);
+    const line = missing.find((reason) => reason.startsWith(`${scenario}: `));
+    const why = line === undefined ? '' : line.slice(scenario.length);
+    if (result === undefined) return undecided(`${scenario} was not run${why}`);
+    return decideRest(rest, resolution, result, why);
+  });
+}
+
+const sidesOf = ({ variant, against }: ClaimRest) => [against, variant] as const;
+
+const undecided = (seen: string, decidedBy?: DecidingRun): RestFinding => ({
+  state: 'not decided',
+  seen,
+  ...present({ decidedBy }),
+});
 const decided = (holds: boolean, seen: string): Finding => ({
   state: holds ? 'holds here' : 'does not hold here',
   seen,
 });
 
 /** @param failed ": why the scenario could not go on", or '' */
-function decideRest(rest: ClaimRest, resolution: number, result: Result, failed: string): Finding {
+function decideRest(
+  rest: ClaimRest,
+  resolution: number,
+  result: Result,
+  failed: string,
+): RestFinding {
   const { variant, against } = rest;
   for (const name of [variant, against]) {
     const unmeasured = whyUnmeasured(name, rest, result, failed);
@@ -130,39 +183,67 @@ const shareText = (share: number): string => (share < 0.5 ? fraction(share) : pe
 
 function whyUnmeasured(
   name: string,
-  { scenario, variant, against }: ClaimRest,
+  rest: ClaimRest,
   result: Result,
   failed: string,
-): Finding | undefined {
+): RestFinding | undefined {
+  const { scenario, variant, against } = rest;
   const side = variantOf(result, name);
   if (side === undefined && failed !== '') return undecided(`${name} was not run${failed}`);
   if (side === undefined)
     return undecided(
       `${name} is run by its name only: npm run scenario -- ${scenario} --variants ${variant},${against}`,
+      { scenario, variants: sidesOf(rest) },
     );
   if (side.publishedOnly !== undefined)
     return { state: 'cannot be run', seen: `${name}: ${side.publishedOnly}` };
   return side.rounds.length === 0 ? undecided(`${name} was not measured${failed}`) : undefined;
 }
 
-function decideComparison(rest: ClaimRest, resolution: number, result: Result): Finding {
-  const { variant, against, about } = rest;
+function decideComparison(rest: ClaimRest, resolution: number, result: Result): RestFinding {
+  const { scenario, variant, against, is, about } = rest;
   const comparison = comparisonOf(result, variant, against);
   if (comparison === undefined) return undecided(`${variant} and ${against} were not compared`);
   const { verdict, why, metric, ratio, ci95 } = comparison;
   const name = `${variant} against ${against}`;
-  if (verdict === 'none') return undecided(`${name}: ${why}`);
-  const claimed = about === undefined ? '' : `; the article says ${amount(about)}`;
-  // The interval is there to be seen.
-  const because = verdict === 'inconclusive' ? ` (${decidingText(comparison.roundsNeeded)})` : '';
-  const isWithin = rest.is !== 'faster' && rest.is !== 'slower' && isSame(comparison, resolution);
+  const run = { scenario, variants: sidesOf(rest) };
+  const rounds = comparison.roundRatios.length;
+  if (verdict === 'none') {
+    const isShort = rounds > 0 && rounds < minimumRounds;
+    return undecided(`${name}: ${why}`, isShort ? { ...run, rounds: minimumRounds } : undefined);
+  }
   const state = stateOf(rest, comparison, resolution, result.sameWithin);
-  const within =
-    isWithin && verdict !== 'same' ? `, within the article's ${percent(resolution)}` : '';
-  return {
-    state,
-    seen: `${name}: ${metricMark(metric)}${effect(ratio, ci95)} ${verdictWord(metric, verdict)}${state === 'not decided' ? because : within}${claimed}`,
-  };
+  const ofDirection = is === 'faster' || is === 'slower';
+  const claimed = about === undefined ? '' : `; the article says ${amount(about)}`;
+  const measured = `${name}: ${metricMark(metric)}${effect(ratio, ci95)} ${verdictWord(metric, verdict)}`;
+  if (state === 'not decided') {
+    const needed = roundsNeeded(rest, comparison, resolution, result);
+    const seen = `${measured} (${decidingText(needed)})${claimed}`;
+    return undecided(seen, needed === null ? undefined : { ...run, rounds: needed });
+  }
+  const isWithin = !ofDirection && verdict !== 'same' && isSame(comparison, resolution);
+  const within = isWithin ? `, within the article's ${percent(resolution)}` : '';
+  return { state, seen: `${measured}${within}${claimed}` };
+}
+
+/** The rounds that would probably decide an open claim; null for more than are ever advised. */
+function roundsNeeded(
+  { is }: ClaimRest,
+  { roundRatios, roundsNeeded: forVerdict }: Comparison,
+  resolution: number,
+  { together, sameWithin }: Result,
+): number | null {
+  if (is === 'faster' || is === 'slower') return forVerdict;
+  const logs = roundRatios.map(Math.log);
+  const alpha = alphaOf(together);
+  if (is !== 'same') return roundsToDecide(logs, alpha, Math.max(resolution, sameWithin));
+  // The interval has to be on one side of the nearer edge.
+  const edge = Math.sign(mean(logs)) * Math.log1p(resolution);
+  return roundsToDecide(
+    logs.map((log) => log - edge),
+    alpha,
+    0,
+  );
 }
 
 /**

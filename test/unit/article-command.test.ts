@@ -34,9 +34,10 @@ beforeEach(() => {
 
 type Changes = { [Field in keyof Result]?: Result[Field] | undefined };
 
-async function keepRun(out: string, name: string, changes: Changes = {}) {
-  const together = article.scenarios?.length as number;
-  const options = { ...readScenarioOptions([], noAdditions), mostSeconds: 300, together };
+async function keepRun(out: string, name: string, changes: Changes = {}, flags: string[] = []) {
+  const { scenarios = [], claims = [] } = article;
+  const together = scenarios.length + claims.length;
+  const options = { ...readScenarioOptions(flags, noAdditions), mostSeconds: 300, together };
   const draft = localDraft(await findScenario(name), options) as PlanDraft;
   const run = `2026-11-20T08-15-30-${name}`;
   const result = buildResult(

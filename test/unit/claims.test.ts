@@ -2,7 +2,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { decideClaim, ownFigures } from '../../lib/report/claims.ts';
+import { decideClaim, decidingRuns, keyOfResult, ownFigures } from '../../lib/report/claims.ts';
 import { articleMarkdown } from '../../lib/report/article.ts';
 import { articlePage } from '../../lib/report/html/article-page.ts';
 import type { MeasuredVariant } from '../../lib/analysis/verdict.ts';
@@ -129,6 +129,51 @@ test('a figure that the article counts as none says so', () => {
   expect(decideIn(withVerdict('inconclusive', 1.01), { is: 'not faster' }).seen).not.toContain(
     'too few',
   );
+});
+
+const sides = [workers.name, openFileCache.name] as const;
+
+test.each<[string, Result, Partial<ClaimRest>, number | undefined]>([
+  ['an open one', withVerdict('inconclusive'), { is: 'faster' }, 16],
+  ['a decided one', withVerdict('faster'), { is: 'faster' }, undefined],
+  ['one that the machine cannot decide', withVerdict('none'), { is: 'faster' }, undefined],
+])('the rounds that decide %s', (_, of, says, rounds) => {
+  const runs = decidingRuns(claimOf(says), {}, new Map([['s', of]]));
+  const run = { scenario: 's', variants: sides, rounds };
+  expect(runs).toEqual(rounds === undefined ? [] : [run]);
+});
+
+test('whether two sides are the same is decided once the interval is on one side of the edge', () => {
+  // A standard deviation of 1 % around +4 %: an edge at +5 % is a fifth as far away as one at +10 %.
+  const roundRatios = [1.03, 1.05, 1.03, 1.05, 1.04];
+  const comparisons = withVerdict('faster', 1.04).comparisons.map((comparison) => ({
+    ...comparison,
+    roundRatios,
+    ci95: [1.02, 1.12] as [number, number],
+  }));
+  const neededFor = (resolution: number) => {
+    const results = new Map([['s', { ...measured, comparisons }]]);
+    return decidingRuns(claimOf({ is: 'same' }), { resolution }, results)[0]?.rounds ?? 0;
+  };
+  expect(neededFor(0.05)).toBeGreaterThan(3 * neededFor(0.1));
+});
+
+test('a side that runs by its name only is run for its claim; its result decides', () => {
+  const claim = claimOf({ is: 'faster', variant: 'by-name' });
+  const results = new Map([['s', measured]]);
+  const variants = [workers.name, 'by-name'];
+  expect(decidingRuns(claim, {}, results)).toEqual([{ scenario: 's', variants }]);
+  const open = withVerdict('inconclusive');
+  const decider = { ...withVerdict('faster'), scenario: 's' };
+  const both = new Map([
+    ['s', open],
+    [keyOfResult('s', sides), decider],
+  ]);
+  const about = claimOf({ is: 'faster' });
+  expect(decideClaim(about, {}, both).state).toBe('holds here');
+  const article = { id: 'x', title: 't', date: '2017', claims: [about] };
+  const markdown = articleMarkdown({ article, results: both, missing: [] });
+  expect(markdown).toContain(`: ${workers.name} and ${openFileCache.name} alone`);
 });
 
 test('a size holds if the interval has it, widened by the resolution of the article', () => {

@@ -16,12 +16,12 @@ export function articlePage(run: ArticleRun, contributionsTo: Contribute): Promi
   const source = url === undefined ? nothing : html`<p><a href="${url}">${url}</a></p>`;
   const body = html`<header><h1>${title}</h1>${source}</header>
 ${articleHead(run, true).map((part) => html`<section>${partHtml(part, { wraps: true })}</section>`)}
-${[...run.results.values()].map((result) => scenarioHtml(result, contributionsTo(result)))}`;
+${[...run.results].map(([key, result]) => scenarioHtml(key, result, contributionsTo(result)))}`;
   return page(title, body, []);
 }
 
-function scenarioHtml(result: Result, contributions: readonly Contribution[]): Html {
-  const part = scenarioPart(result, contributions);
+function scenarioHtml(key: string, result: Result, contributions: readonly Contribution[]): Html {
+  const part = scenarioPart(key, result, contributions);
   return html`<section>${partHtml(part)}${barsHtml(result)}${detailsHtml(result, contributions)}</section>`;
 }
 
