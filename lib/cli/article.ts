@@ -202,7 +202,7 @@ async function measure(
 ) {
   const { options, results } = sitting;
   const asked = askedOf(sitting, more);
-  const done = options.resume && (await findDone(scenario, asked, (line) => say(options, [line])));
+  const done = options.resume && (await findMeasured(scenario, asked));
   if (done) {
     results.set(key, done.result);
     say(options, [`it is measured: ${done.folder}`]);
@@ -213,6 +213,13 @@ async function measure(
   }
   const code = await runScenario(scenario, asked, (result) => results.set(key, result));
   sitting.code = Math.max(sitting.code, code);
+}
+
+/** Finds a run that was made whole, however little time there is now, or else one as it would be made now. */
+async function findMeasured(scenario: Scenario, asked: AskedOptions) {
+  const { mostSeconds: _1, maxTimeSeconds: _2, ...whole } = asked;
+  const tell = (line: string) => say(asked, [line]);
+  return (await findDone(scenario, whole, tell)) ?? findDone(scenario, asked, () => undefined);
 }
 
 /**
@@ -259,7 +266,8 @@ async function openRuns(sitting: Sitting): Promise<ClaimRun[]> {
       const scenario = await scenarioOf(sitting, run.scenario);
       const asked: Partial<AskedOptions> = { variants };
       if (rounds !== undefined) asked.rounds = Math.max(fewestRounds, rounds);
-      const draft = localDraft(scenario, askedOf(sitting, asked));
+      const { maxTimeSeconds: _, ...whole } = askedOf(sitting, asked);
+      const draft = localDraft(scenario, whole);
       if (draft === undefined) continue;
       const seconds = estimatedSeconds(draft) + besideRoundsSeconds;
       const key = keyOfResult(run.scenario, variants);

@@ -65,7 +65,7 @@ export const coreFlags = {
   'max-time': {
     group: 'time',
     value: '10m',
-    help: 'begin no round that would end after this time',
+    help: 'begin no round that would end after this time (an article: 10m for open claims)',
   },
   duration: {
     group: 'time',

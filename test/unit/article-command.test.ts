@@ -15,6 +15,7 @@ import type { PlanDraft } from '../../lib/runner/plan.ts';
 import { allNames } from '../../lib/present.ts';
 import { findScenario } from '../../lib/cli/find-scenario.ts';
 import article from '../../scenarios/articles/001.ts';
+import { openFileCache, result as measured, workers } from '../fixtures/result.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
 
 const [first = '', second = ''] = article.scenarios ?? [];
@@ -34,12 +35,17 @@ beforeEach(() => {
 
 type Changes = { [Field in keyof Result]?: Result[Field] | undefined };
 
-async function keepRun(out: string, name: string, changes: Changes = {}, flags: string[] = []) {
+async function keepRun(
+  out: string,
+  name: string,
+  changes: Changes | ((result: Result) => Changes) = {},
+  flags: string[] = [],
+) {
   const { scenarios = [], claims = [] } = article;
   const together = scenarios.length + claims.length;
   const options = { ...readScenarioOptions(flags, noAdditions), mostSeconds: 300, together };
   const draft = localDraft(await findScenario(name), options) as PlanDraft;
-  const run = `2026-11-20T08-15-30-${name}`;
+  const run = `2026-11-20T08-15-${30 + flags.length}-${name}`;
   const result = buildResult(
     { plan: { ...draft, run }, templates: {} },
     readEnvironment(readProcessors(), draft.cores, {}),
@@ -48,7 +54,8 @@ async function keepRun(out: string, name: string, changes: Changes = {}, flags: 
     'complete',
   );
   mkdirSync(join(out, run), { recursive: true });
-  writeFileSync(join(out, run, 'result.json'), resultJson({ ...result, ...changes } as Result));
+  const changed = typeof changes === 'function' ? changes(result) : changes;
+  writeFileSync(join(out, run, 'result.json'), resultJson({ ...result, ...changed } as Result));
   return run;
 }
 
@@ -65,6 +72,43 @@ test('a finished scenario does not run again, and is on the page', async () => {
   const text = readFileSync(join(out, page, 'article.md'), 'utf8');
   for (const name of [first, second])
     expect(text).toContain(`## ${(await findScenario(name)).title}`);
+});
+
+/** Six rounds in which h2o and nginx differ little, or by half. */
+const inRounds =
+  (verdict: 'inconclusive' | 'faster', ratio: number) =>
+  ({ variants }: Result): Changes => ({
+    variants: variants.map((side) => ({ ...side, rounds: workers.rounds })),
+    comparisons: measured([workers, openFileCache]).comparisons.map((pair) => ({
+      ...pair,
+      variant: 'h2o',
+      baseline: 'nginx',
+      verdict,
+      ratio,
+      ci95: [ratio / 1.02, ratio * 1.02],
+      roundRatios: workers.rounds.map(() => ratio),
+      roundsNeeded: verdict === 'inconclusive' ? 20 : null,
+    })),
+  });
+
+test('an open claim says how long it would take, and the run that was made for it decides', async () => {
+  const out = newFolder();
+  const more = newFolder();
+  for (const folder of [out, more]) {
+    await keepRun(folder, first, inRounds('inconclusive', 1.01));
+    await keepRun(folder, second);
+  }
+  expect(await resumed(out, '--max-time', '10s')).toBe(0);
+  expect(lines.join('\n')).toMatch(
+    /^What is not decided needs one more run, about \d+ min: the same command with --resume --max-time \d+m\.$/m,
+  );
+  lines.length = 0;
+  const flags = ['--variants', 'nginx,h2o', '--rounds', '20'];
+  const run = await keepRun(more, first, inRounds('faster', 1.5), flags);
+  expect(await resumed(more)).toBe(0);
+  expect(lines).toContain(`it is measured: ${join(more, run)}`);
+  expect(lines.join('\n')).not.toContain('What is not decided');
+  expect(lines.join('\n')).toContain('holds here');
 });
 
 test.each<[string, Changes, string[]?]>([
