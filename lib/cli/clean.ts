@@ -1,7 +1,7 @@
 // npm run clean: removes the files that bakeoff keeps between runs.
 import { accessSync, closeSync, constants, existsSync } from 'node:fs';
 import { lstat, readdir, rmdir } from 'node:fs/promises';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { total } from '../analysis/statistics.ts';
 import { inOneLine, usageError, UserError } from '../errors.ts';
 import { whole } from '../format.ts';
@@ -36,7 +36,7 @@ function cleanFlags(keeps: readonly Keeps[]): Record<string, Flag> {
   return flags;
 }
 
-const folderOf = ({ folder }: Kept): string => join(bakeoffFolder, folder);
+const folderOf = ({ folder }: Kept): string => resolve(bakeoffFolder, folder);
 
 /** Prints what was removed. Throws UserError, or the file system's error, and removes nothing, if a folder is in use or another user's. */
 export async function cleanCommand(

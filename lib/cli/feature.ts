@@ -81,8 +81,8 @@ export interface Keeps {
   folders: readonly KeptFolder[];
 }
 
-/** A folder below bakeoff's own. */
 export interface KeptFolder {
+  /** A path, or one below bakeoff's own folder. */
   folder: string;
   what: string;
   /** This file marks the folder as bakeoff's. It is locked while the folder is in use. */

@@ -21,6 +21,12 @@ export const bakeoffFolder = process.env.BAKEOFF_HOME
   : usualFolder();
 
 /**
+ * The folder for the sources of others: as bakeoffFolder, but never in a checkout of bakeoff. Node, npm and others look for package.json,
+ * node_modules and such in all folders above a program's own.
+ */
+export const sourcesFolder = process.env.BAKEOFF_HOME ? bakeoffFolder : usersFolder();
+
+/**
  * Sets the umask so that others cannot change new files. If others may put files into root's HOME, root's programs get bakeoff's folder as
  * HOME: settings of docker and kubectl name programs that they run. Throws UserError if others could put a program into bakeoff's folder
  * too.
@@ -38,7 +44,10 @@ export function requireOwnHome(): void {
 }
 
 function usualFolder(): string {
-  if (!isInstalled) return resolve(projectRoot, '.bakeoff');
+  return isInstalled ? usersFolder() : resolve(projectRoot, '.bakeoff');
+}
+
+function usersFolder(): string {
   return resolve(process.env.XDG_DATA_HOME || resolve(homedir(), '.local/share'), 'bakeoff');
 }
 

@@ -254,3 +254,12 @@ test('what is no repository, commit or pair of names is refused in one line', as
     `--repo: there is no folder ${empty}/none`,
   );
 });
+
+test('commits are built outside of a checkout of bakeoff, whose package.json and node_modules are not theirs', async () => {
+  vi.stubEnv('BAKEOFF_HOME', '');
+  vi.resetModules();
+  const { kept } = await import('./kept.ts');
+  const { projectRoot } = await import('../../setup/paths.ts');
+  vi.resetModules();
+  expect(path.relative(projectRoot, kept.folder)).toMatch(/^\.\.\//);
+});

@@ -22,7 +22,7 @@ import { lockFile } from '../../machine/locks.ts';
 import { present } from '../../present.ts';
 import { leaveToCaller, removeFolder, run, withoutVariables } from '../../process.ts';
 import { runOwnCommand } from '../../servers/own-command.ts';
-import { bakeoffFolder, fromCallersFolder } from '../../setup/paths.ts';
+import { fromCallersFolder } from '../../setup/paths.ts';
 import { kept } from './kept.ts';
 
 /** What is not committed, in place of a commit. */
@@ -81,7 +81,7 @@ interface Commit {
 export async function commitSides(
   words: readonly string[],
   { repo, build, serve }: AskedCommits,
-  place = path.join(bakeoffFolder, kept.folder),
+  place: string = kept.folder,
 ): Promise<AddedSides> {
   requireNumber(words, "main HEAD --repo DIR --serve './server -p {port}'");
   const command = readCommand(serve);
