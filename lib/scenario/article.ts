@@ -95,9 +95,14 @@ const articleFields = {
 export interface Article extends Of<typeof articleFields> {}
 export const articleForm = closed(articleFields);
 
-/** Checks an article and returns it unchanged. @throws UserError that names the wrong field */
-export function defineArticle(article: Article): Article {
-  const problem = problemIn(articleForm, article) ?? problemOfClaims(article);
+/**
+ * Checks an article and returns it unchanged.
+ * @param text of the article as its author published it; absent: quotes are not checked
+ * @throws UserError that names the wrong field, or a quote that is not in the text, with the words there that are nearest
+ */
+export function defineArticle(article: Article, text?: string): Article {
+  const problem =
+    problemIn(articleForm, article) ?? problemOfClaims(article) ?? problemOfQuotes(article, text);
   if (problem === undefined) return article;
   throw new UserError(`article ${(article as Partial<Article> | null)?.id}: ${problem}`);
 }
@@ -109,4 +114,33 @@ function problemOfClaims({ claims = [] }: Article): string | undefined {
       return `the claim "${claim}" rests on a comparison that says nothing: give it "is", "headersAbout" or such`;
   }
   return undefined;
+}
+
+function problemOfQuotes(
+  { claims = [], leftOut = [] }: Article,
+  text?: string,
+): string | undefined {
+  if (text === undefined) return undefined;
+  const words = wordsOf(text);
+  const whole = words.join(' ');
+  for (const { quote } of [...claims, ...leftOut]) {
+    const quoted = wordsOf(quote);
+    if (!whole.includes(quoted.join(' ')))
+      return `its text has no "${quote}": nearest is "${nearestWords(words, quoted)}"`;
+  }
+  return undefined;
+}
+
+const wordsOf = (text: string): string[] => text.split(/\s+/).filter(Boolean);
+
+/** As many words of the text in a row as are quoted, of which most are the same. */
+function nearestWords(words: readonly string[], quoted: readonly string[]): string {
+  const alike = new Set(quoted);
+  const has = (word: string | undefined) => (word !== undefined && alike.has(word) ? 1 : 0);
+  let [same, most, at] = [0, 0, 0];
+  for (const [index, word] of words.entries()) {
+    same += has(word) - has(words[index - quoted.length]);
+    if (same > most) [most, at] = [same, index - quoted.length + 1];
+  }
+  return words.slice(Math.max(0, at), Math.max(0, at) + quoted.length).join(' ');
 }
