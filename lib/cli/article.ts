@@ -239,17 +239,16 @@ async function decideClaims(sitting: Sitting): Promise<ClaimRun[]> {
     const { key, scenario, asked } = next;
     const sides = enumeration(asked.variants ?? []);
     say(options, [`${sides} alone, about ${duration(next.seconds)}, to decide a claim`]);
-    const before = results.get(key);
     try {
       await measure(sitting, key, scenario, asked);
     } catch (error) {
       if (!(error instanceof UserError)) throw error;
       missing.push(`${key}: ${messageOf(error)}`);
       console.error(messageOf(error));
+    } finally {
+      // Ended early, it decides nothing.
+      if (results.get(key)?.state === 'partial') results.delete(key);
     }
-    // Ended early, it decides nothing.
-    if (results.get(key)?.state === 'partial') results.delete(key);
-    if (before !== undefined && !results.has(key)) results.set(key, before);
     say(options, ['']);
   }
 }
@@ -261,8 +260,10 @@ async function openRuns(sitting: Sitting): Promise<ClaimRun[]> {
   for (const claim of article.claims ?? [])
     for (const run of decidingRuns(claim, article, results)) {
       const { variants, rounds } = run;
-      // A side that cannot run decides nothing.
-      if (missing.some((line) => line.startsWith(`${run.scenario}: `))) continue;
+      const key = keyOfResult(run.scenario, variants);
+      // One run for a claim shares the chance of error; a second one would not. A side that cannot run decides nothing.
+      if (results.has(key) || missing.some((line) => line.startsWith(`${run.scenario}: `)))
+        continue;
       const scenario = await scenarioOf(sitting, run.scenario);
       const asked: Partial<AskedOptions> = { variants };
       if (rounds !== undefined) asked.rounds = Math.max(fewestRounds, rounds);
@@ -270,7 +271,6 @@ async function openRuns(sitting: Sitting): Promise<ClaimRun[]> {
       const draft = localDraft(scenario, whole);
       if (draft === undefined) continue;
       const seconds = estimatedSeconds(draft) + besideRoundsSeconds;
-      const key = keyOfResult(run.scenario, variants);
       runs.set(key, { key, scenario, asked, seconds });
     }
   return [...runs.values()].sort((a, b) => a.seconds - b.seconds);

@@ -212,10 +212,12 @@ function decideComparison(rest: ClaimRest, resolution: number, result: Result): 
     const isShort = rounds > 0 && rounds < minimumRounds;
     return undecided(`${name}: ${why}`, isShort ? { ...run, rounds: minimumRounds } : undefined);
   }
-  const state = stateOf(rest, comparison, resolution, result.sameWithin);
   const ofDirection = is === 'faster' || is === 'slower';
   const claimed = about === undefined ? '' : `; the article says ${amount(about)}`;
   const measured = `${name}: ${metricMark(metric)}${effect(ratio, ci95)} ${verdictWord(metric, verdict)}`;
+  if (result.state === 'partial')
+    return undecided(`${measured}, not final, since the run was ended${claimed}`, run);
+  const state = stateOf(rest, comparison, resolution, result.sameWithin);
   if (state === 'not decided') {
     const needed = roundsNeeded(rest, comparison, resolution, result);
     const seen = `${measured} (${decidingText(needed)})${claimed}`;

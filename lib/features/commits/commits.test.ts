@@ -55,7 +55,7 @@ function repository() {
         const there = path.join(tree, file);
         return existsSync(there) ? readFileSync(there, 'utf8').trim() : undefined;
       });
-    return { given, read, lines: lines.splice(0) };
+    return { given, folders, read, lines: lines.splice(0) };
   };
   return { repo, place, write, git, made, lines };
 }
@@ -87,6 +87,20 @@ test('each commit is built once, in a folder of its own, and the repository stay
   vi.stubEnv('PATH', `${newFolder()}:${process.env['PATH']}`);
   expect((await made(['first', 'main'], { build })).lines[0]).toMatch(/built in/);
   expect(files()).toEqual(before);
+});
+
+test('a commit in whose folder its server wrote is made anew', async () => {
+  const { made } = repository();
+  const build = 'ln -s . loop; cp page built';
+  const first = await made(['first', 'HEAD'], { build });
+  writeFileSync(path.join(first.folders[0] ?? '', 'data'), 'of a run');
+  const again = await made(['first', 'HEAD'], { build });
+  expect(again.lines).toEqual([
+    'first has other files since its last run, so it is made anew',
+    expect.stringMatching(/^first is .*, built in/),
+    expect.stringMatching(/^head is .*, built before$/),
+  ]);
+  expect(again.read('data')).toEqual([undefined, undefined]);
 });
 
 test('worktree has changes and new files, and not what git ignores', async () => {

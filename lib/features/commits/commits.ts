@@ -6,6 +6,7 @@ import {
   lstatSync,
   mkdirSync,
   readdirSync,
+  readFileSync,
   realpathSync,
   renameSync,
   statSync,
@@ -184,9 +185,12 @@ async function makeCommit(
   const what = `${name} is ${hash.slice(0, 9)} (${about})${isWorktree ? ' with what is not committed' : ''}`;
   const done = path.join(folder, 'done');
   if (existsSync(done) && !isWorktree) {
-    utimesSync(folder, new Date(), new Date());
-    say([build === undefined ? what : `${what}, built before`]);
-    return;
+    if (readFileSync(done, 'utf8') === filesIn(tree)) {
+      utimesSync(folder, new Date(), new Date());
+      say([build === undefined ? what : `${what}, built before`]);
+      return;
+    }
+    say([`${name} has other files since its last run, so it is made anew`]);
   }
   await removeFolder(folder);
   mkdirSync(folder);
@@ -217,8 +221,30 @@ async function makeCommit(
         say(output.trimEnd().split('\n').filter(Boolean).slice(-linesOfFailure)),
     });
   const took = duration((performance.now() - beganAtMs) / 1000);
-  writeFileSync(done, '');
+  writeFileSync(done, filesIn(tree));
   say([build === undefined ? what : `${what}, built in ${took}`]);
+}
+
+/**
+ * Names, sizes and times of all files as one hash. A server may keep data or caches beside its program: with those of earlier runs it would
+ * be compared with a commit that has none.
+ */
+function filesIn(tree: string): string {
+  const hash = createHash('sha256');
+  const folders = [''];
+  // By hand: readdir's own `recursive` follows links.
+  for (const folder of folders) {
+    const entries = readdirSync(path.join(tree, folder), { withFileTypes: true });
+    for (const entry of entries.sort((a, b) => (a.name < b.name ? -1 : 1))) {
+      const name = path.join(folder, entry.name);
+      // Git changes files of its own whenever it looks at others.
+      if (name === '.git') continue;
+      const stats = lstatSync(path.join(tree, name));
+      if (stats.isDirectory()) folders.push(name);
+      else hash.update(`${name}\0${stats.size} ${stats.mtimeMs}\0`);
+    }
+  }
+  return hash.digest('hex');
 }
 
 /**
