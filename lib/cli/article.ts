@@ -183,14 +183,21 @@ async function scenarioOf({ own }: Sitting, name: string): Promise<Scenario> {
 
 /**
  * The options of one of its runs. Each run has the same share of the chance of a false verdict: those of the scenarios, and one for each
- * claim. --max-time is that of all.
+ * pair of sides that a claim rests on. --max-time is that of all.
  */
 function askedOf(sitting: Sitting, more: Partial<AskedOptions>): AskedOptions {
   const { article, options } = sitting;
-  const { scenarios = [], claims = [] } = article;
-  const asked = { ...options, together: scenarios.length + claims.length, ...more };
+  const asked = { ...options, together: mostRunsOf(article), ...more };
   if (asked.maxTimeSeconds !== undefined) asked.maxTimeSeconds = secondsLeft(sitting);
   return asked;
+}
+
+/** The number of runs that an article may have. */
+export function mostRunsOf({ scenarios = [], claims = [] }: Article): number {
+  const pairs = claims.flatMap(({ rests }) =>
+    rests.map(({ scenario, variant, against }) => keyOfResult(scenario, [against, variant])),
+  );
+  return scenarios.length + new Set(pairs).size;
 }
 
 /** Runs a scenario, or takes the result that it has. @throws UserError and Interrupted */
@@ -229,10 +236,11 @@ async function findMeasured(scenario: Scenario, asked: AskedOptions) {
  */
 async function decideClaims(sitting: Sitting): Promise<ClaimRun[]> {
   const { options, results, missing } = sitting;
+  const cannotRun = [...missing];
   if (options.quick || options.exact || options.machines !== undefined) return [];
   const tried = new Set<string>();
   for (;;) {
-    const open = (await openRuns(sitting)).filter(({ key }) => !tried.has(key));
+    const open = (await openRuns(sitting, cannotRun)).filter(({ key }) => !tried.has(key));
     const [next] = open;
     if (next === undefined || next.seconds > secondsLeft(sitting)) return open;
     tried.add(next.key);
@@ -243,7 +251,8 @@ async function decideClaims(sitting: Sitting): Promise<ClaimRun[]> {
       await measure(sitting, key, scenario, asked);
     } catch (error) {
       if (!(error instanceof UserError)) throw error;
-      missing.push(`${key}: ${messageOf(error)}`);
+      sitting.code = Math.max(sitting.code, 1);
+      missing.push(`${scenario.name}: ${sides} alone: ${messageOf(error)}`);
       console.error(messageOf(error));
     } finally {
       // Ended early, it decides nothing.
@@ -253,16 +262,16 @@ async function decideClaims(sitting: Sitting): Promise<ClaimRun[]> {
   }
 }
 
-/** The runs that would decide open claims, those that take least first. */
-async function openRuns(sitting: Sitting): Promise<ClaimRun[]> {
-  const { article, results, missing } = sitting;
+/** The runs that would decide open claims, those that take least first. @param cannotRun "SCENARIO: why" */
+async function openRuns(sitting: Sitting, cannotRun: readonly string[]): Promise<ClaimRun[]> {
+  const { article, results } = sitting;
   const runs = new Map<string, ClaimRun>();
   for (const claim of article.claims ?? [])
     for (const run of decidingRuns(claim, article, results)) {
       const { variants, rounds } = run;
       const key = keyOfResult(run.scenario, variants);
       // One run for a claim shares the chance of error; a second one would not. A side that cannot run decides nothing.
-      if (results.has(key) || missing.some((line) => line.startsWith(`${run.scenario}: `)))
+      if (results.has(key) || cannotRun.some((line) => line.startsWith(`${run.scenario}: `)))
         continue;
       const scenario = await scenarioOf(sitting, run.scenario);
       const asked: Partial<AskedOptions> = { variants };
@@ -309,19 +318,20 @@ async function writePage(sitting: Sitting, left: readonly ClaimRun[], startedAt:
   print(options, [
     ...terminalTable(claimsTable(run), terminalOf(options)),
     '',
-    ...leftLines(sitting, left),
+    ...leftLines(sitting, left, seconds),
     ...wrapLines([`${articleTitle(run.article)} in ${duration(seconds)} · ${where}`], Infinity),
   ]);
 }
 
-/** Says how long the claims would take for which there was no time. */
-function leftLines({ own }: Sitting, left: readonly ClaimRun[]): string[] {
+/** Says how long the claims would take for which there was no time. @param tookSeconds so far, which a run without --resume takes again */
+function leftLines({ own }: Sitting, left: readonly ClaimRun[], tookSeconds: number): string[] {
   if (left.length === 0) return [];
-  const minutes = Math.ceil(total(left, (run) => run.seconds) / 60);
-  const flags = `${own.length === 0 ? '--resume ' : ''}--max-time ${minutes + 1}m`;
+  const resumes = own.length === 0;
+  const seconds = total(left, (run) => run.seconds);
+  const minutes = Math.ceil((seconds + (resumes ? 0 : tookSeconds)) / 60) + 1;
   const needed = left.length === 1 ? 'needs one more run' : `need ${left.length} more runs`;
   return [
-    `What is not decided ${needed}, about ${minutes} min: the same command with ${flags}.`,
+    `What is not decided ${needed}, about ${duration(seconds)}: the same command with ${resumes ? '--resume ' : ''}--max-time ${minutes}m.`,
     '',
   ];
 }

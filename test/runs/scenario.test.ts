@@ -5,6 +5,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { expect, test, vi } from 'vitest';
 import { cpusOf, readProcessors } from '../../lib/machine/processors.ts';
 import { descendants, halt, stillRunning, type Seen } from '../fixtures/processes.ts';
+import { wrk } from '../../lib/scenario/load/generators.ts';
 import { storeOf } from '../fixtures/local-store.ts';
 import {
   keptRounds,
@@ -243,4 +244,39 @@ test('a server that dies invalidates the round; a second time, the run ends with
     `round ${round} was dropped and repeated as round ${round + 1}: `,
   );
   expect(run.stdout()).toContain('Ended early, after 1 of 3 rounds');
+});
+
+test('an article runs the sides of an open claim alone; one that does not start fails the article', async () => {
+  const server = (milliseconds: number) =>
+    `node -e "require('http').createServer((asked, answer) => setTimeout(() => answer.end('a'), ${milliseconds})).listen(process.env.PORT, '127.0.0.1')"`;
+  const variants = [
+    { name: 'slow', server: { name: 'command', command: server(40) } },
+    { name: 'fast', server: { name: 'command', command: server(5) }, onRequest: true },
+    { name: 'ends', server: { name: 'command', command: 'node -e 0' }, onRequest: true },
+  ];
+  const claims = ['fast', 'ends'].map((variant) => ({
+    quote: 'q',
+    place: 'p',
+    text: `${variant} is faster`,
+    figures: 'none',
+    rests: [{ scenario: 'waits', variant, against: 'slow', is: 'faster' }],
+  }));
+  const scenario = {
+    name: 'waits',
+    title: 'Two that wait',
+    knob: 'wait',
+    article: { id: 'own', title: 'Own', date: '2026', claims },
+    load: wrk('-c 4 -d 1'),
+    page: { path: '/' },
+    variants,
+  };
+  const file = join(home.folder, 'own.mjs');
+  writeFileSync(file, `export default [${JSON.stringify(scenario)}];`);
+  const out = newOut();
+  const quickly = '--rounds 4 --warmup 100ms --duration 300ms --no-look --store none';
+  const run = start(out, `${file} ${quickly}`);
+  expect(await run.ended, run.stderr()).toBe(1);
+  expect(run.stdout(), run.stderr()).toContain('slow and fast alone, about');
+  expect(run.stdout()).toMatch(/^fast is faster .* fast against slow: /m);
+  expect(run.stdout()).toMatch(/^ends is faster +not decided .*ends: node .* ended/m);
 });

@@ -3,7 +3,7 @@ import { chmodSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from '
 import { join } from 'node:path';
 import { afterAll, beforeEach, expect, test, vi } from 'vitest';
 import { noAdditions } from '../fixtures/additions.ts';
-import { articleOf, runArticle } from '../../lib/cli/article.ts';
+import { articleOf, mostRunsOf, runArticle } from '../../lib/cli/article.ts';
 import { localDraft } from '../../lib/cli/run-scenario.ts';
 import { readScenarioOptions } from '../../lib/cli/scenario.ts';
 import { readEnvironment } from '../../lib/machine/cores.ts';
@@ -33,6 +33,9 @@ beforeEach(() => {
   vi.stubEnv('K6_BIN', '/nowhere/k6');
 });
 
+const pairsOf = (...variants: string[]) =>
+  variants.map((variant) => ({ scenario: first, variant, against: 'nginx' }));
+
 type Changes = { [Field in keyof Result]?: Result[Field] | undefined };
 
 async function keepRun(
@@ -41,8 +44,7 @@ async function keepRun(
   changes: Changes | ((result: Result) => Changes) = {},
   flags: string[] = [],
 ) {
-  const { scenarios = [], claims = [] } = article;
-  const together = scenarios.length + claims.length;
+  const together = mostRunsOf(article);
   const options = { ...readScenarioOptions(flags, noAdditions), mostSeconds: 300, together };
   const draft = localDraft(await findScenario(name), options) as PlanDraft;
   const run = `2026-11-20T08-15-${30 + flags.length}-${name}`;
@@ -100,7 +102,7 @@ test('an open claim says how long it would take, and the run that was made for i
   }
   expect(await resumed(out, '--max-time', '10s')).toBe(0);
   expect(lines.join('\n')).toMatch(
-    /^What is not decided needs one more run, about \d+ min: the same command with --resume --max-time \d+m\.$/m,
+    /^What is not decided needs one more run, about \d+ min( \d+ s)?: the same command with --resume --max-time \d+m\.$/m,
   );
   lines.length = 0;
   const flags = ['--variants', 'nginx,h2o', '--rounds', '20'];
@@ -152,6 +154,17 @@ test('a damaged result is ignored and does not stop the article', async () => {
   await keepRun(out, second);
   expect(await resumed(out)).toBe(1);
   expect(lines.filter((line) => line.startsWith('it is measured'))).toHaveLength(1);
+});
+
+test('an article may have a run for each scenario and each pair of sides that a claim rests on', () => {
+  expect(mostRunsOf(article)).toBe(4);
+  const [claim] = article.claims ?? [];
+  const claims = [
+    claim,
+    claim,
+    { ...claim, rests: [...(claim?.rests ?? []), ...pairsOf('a', 'b')] },
+  ];
+  expect(mostRunsOf({ ...article, claims } as typeof article)).toBe(2 + 1 + 2);
 });
 
 test("a file's article is refused if its names are not those of its scenarios", async () => {
