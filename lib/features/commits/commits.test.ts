@@ -61,7 +61,7 @@ function repository() {
 }
 
 test('each commit is built once, in a folder of its own, and the repository stays as it is', async () => {
-  const { repo, git, made } = repository();
+  const { repo, place, git, made } = repository();
   const files = () => readdirSync(repo, { recursive: true, encoding: 'utf8' }).sort();
   const before = files();
   const build = 'cp page built; date +%N >>../times';
@@ -87,6 +87,7 @@ test('each commit is built once, in a folder of its own, and the repository stay
   vi.stubEnv('PATH', `${newFolder()}:${process.env['PATH']}`);
   expect((await made(['first', 'main'], { build })).lines[0]).toMatch(/built in/);
   expect(files()).toEqual(before);
+  expect(statSync(place).mode & 0o777, 'git knows no files for one user').toBe(0o700);
 });
 
 test('a commit in whose folder its server wrote is made anew', async () => {
@@ -101,6 +102,35 @@ test('a commit in whose folder its server wrote is made anew', async () => {
     expect.stringMatching(/^head is .*, built before$/),
   ]);
   expect(again.read('data')).toEqual([undefined, undefined]);
+});
+
+test('a commit is made anew after a day, since a compiler may be another', async () => {
+  const { place, made } = repository();
+  const build = 'cp page built';
+  await made(['first', 'HEAD'], { build });
+  const old = new Date(Date.now() - 25 * 3_600_000);
+  for (const name of readdirSync(place).filter((entry) => entry !== 'lock'))
+    utimesSync(path.join(place, name, 'done'), old, old);
+  for (const line of (await made(['first', 'HEAD'], { build })).lines)
+    expect(line).toContain('built in');
+});
+
+test('files that a repository has not fetched or not checked out are named', async () => {
+  const { repo, place, git, write, made } = repository();
+  write('other', 'a file of its own');
+  git('add', '.');
+  git('commit', '--quiet', '--message', 'Other');
+  git('config', 'uploadpack.allowFilter', 'true');
+  const partial = path.join(newFolder(), 'repo');
+  git('clone', '--quiet', '--filter=blob:none', `file://${repo}`, partial);
+  rmSync(path.join(place), { recursive: true, force: true });
+  await expect(made(['old=origin/first', 'main'], { repo: partial })).rejects.toThrow(
+    /^old: the repository has not fetched page, as it is a partial clone: git checkout \w{9} there fetches it$/,
+  );
+  git('update-index', '--skip-worktree', 'other');
+  await expect(made(['main', 'worktree'])).rejects.toThrow(
+    'worktree lacks other, which is not checked out: git sparse-checkout disable',
+  );
 });
 
 test('worktree has changes and new files, and not what git ignores', async () => {

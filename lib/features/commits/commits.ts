@@ -17,7 +17,7 @@ import path from 'node:path';
 import type { AddedSides } from '../../cli/feature.ts';
 import { asName, readCommand, readName, requireDifferent, requireNumber } from '../../cli/sides.ts';
 import { inOneLine, usageError, UserError } from '../../errors.ts';
-import { makeOwnFolder } from '../../files.ts';
+import { makePrivateFolder } from '../../files.ts';
 import { duration } from '../../format.ts';
 import { lockFile } from '../../machine/locks.ts';
 import { present } from '../../present.ts';
@@ -30,6 +30,8 @@ import { kept } from './kept.ts';
 const worktree = 'worktree';
 const buildSeconds = 900;
 const gitSeconds = 300;
+/** The other side may be built today, and a compiler may have been replaced since. */
+const keptHours = 24;
 /** Older builds than these, those of the run among them, are removed. */
 const mostKept = 20;
 /** Number of lines that are shown of a build that fails. */
@@ -165,7 +167,7 @@ async function holdFolder(
   signal: AbortSignal,
   say: (lines: readonly string[]) => void,
 ): Promise<void> {
-  makeOwnFolder(folder);
+  makePrivateFolder(folder);
   const file = path.join(folder, kept.lock);
   if (held.has(folder)) return;
   if ((await lockFile(file)) === null) {
@@ -184,7 +186,7 @@ async function makeCommit(
   const { name, hash, about, folder, tree, isWorktree } = commit;
   const what = `${name} is ${hash.slice(0, 9)} (${about})${isWorktree ? ' with what is not committed' : ''}`;
   const done = path.join(folder, 'done');
-  if (existsSync(done) && !isWorktree) {
+  if (isRecent(done) && !isWorktree) {
     if (readFileSync(done, 'utf8') === filesIn(tree)) {
       utimesSync(folder, new Date(), new Date());
       say([build === undefined ? what : `${what}, built before`]);
@@ -204,6 +206,7 @@ async function makeCommit(
   }
   if (isWorktree) await takeChanges(top, commit, signal);
   else await git(tree, ['checkout', '--quiet', '--detach', hash], signal);
+  await requireAllFiles(commit, signal);
   if (!isFolderBelow(tree, within))
     throw new UserError(`${name} has no folder ${within}: --repo names one that all have`);
   const beganAtMs = performance.now();
@@ -223,6 +226,20 @@ async function makeCommit(
   const took = duration((performance.now() - beganAtMs) / 1000);
   writeFileSync(done, filesIn(tree));
   say([build === undefined ? what : `${what}, built in ${took}`]);
+}
+
+function isRecent(done: string): boolean {
+  const written = statSync(done, { throwIfNoEntry: false })?.mtimeMs ?? -Infinity;
+  return Date.now() - written < keptHours * 3_600_000;
+}
+
+/** A partial clone has not all files, and git's checkout then ends as if nothing were wrong. */
+async function requireAllFiles({ name, hash, tree }: Commit, signal: AbortSignal): Promise<void> {
+  const [missing] = (await git(tree, ['ls-files', '--deleted', '-z'], signal)).split('\0');
+  if (missing)
+    throw new UserError(
+      `${name}: the repository has not fetched ${missing}, as it is a partial clone: git checkout ${hash.slice(0, 9)} there fetches it`,
+    );
 }
 
 /**
@@ -251,7 +268,13 @@ function filesIn(tree: string): string {
  * Adds the repository's folder to the clone's index, and makes the clone's files from that: so git reads no settings of the repository and
  * writes nothing there. Files that git ignores are left out, unless they were added.
  */
-async function takeChanges(top: string, { hash, tree }: Commit, signal: AbortSignal) {
+async function takeChanges(top: string, { name, hash, tree }: Commit, signal: AbortSignal) {
+  const states = (await git(top, ['ls-files', '-t', '-z'], signal)).split('\0');
+  const skipped = states.find((line) => line.startsWith('S '));
+  if (skipped !== undefined)
+    throw new UserError(
+      `${name} lacks ${skipped.slice(2)}, which is not checked out: git sparse-checkout disable`,
+    );
   const exclude = await fileOfGit(top, 'info/exclude');
   if (existsSync(exclude)) cpSync(exclude, path.join(tree, '.git/info/exclude'));
   const added = ['diff-index', '--cached', '--diff-filter=A', '--name-only', '-z', hash, '--'];
