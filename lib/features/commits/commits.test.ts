@@ -90,6 +90,13 @@ test('each commit is built once, in a folder of its own, and the repository stay
   expect(statSync(place).mode & 0o777, 'git knows no files for one user').toBe(0o700);
 });
 
+test('two names of one commit are built in two folders', async () => {
+  const { made } = repository();
+  const { folders, lines } = await made(['a=main', 'b=HEAD', 'c=main'], { build: 'true' });
+  expect(new Set(folders).size).toBe(3);
+  expect(lines.filter((line) => line.includes('built in'))).toHaveLength(3);
+});
+
 test('a commit in whose folder its server wrote is made anew', async () => {
   const { made } = repository();
   const build = 'ln -s . loop; cp page built';

@@ -91,7 +91,16 @@ export async function commitSides(
   for (const name of ofAnotherRepository) delete process.env[name];
   const repository = { ...(await repositoryAt(repo)), build, place };
   const commits: Commit[] = [];
-  for (const word of words) commits.push(await commitOf(word, repository));
+  for (const word of words) {
+    const commit = await commitOf(word, repository);
+    const alike = commits.filter(
+      ({ hash, isWorktree }) => hash === commit.hash && isWorktree === commit.isWorktree,
+    );
+    // Two names of one commit are two servers, which may each need a folder of its own.
+    commits.push(
+      alike.length === 0 ? commit : inFolder(commit, `${commit.folder}-${alike.length + 1}`),
+    );
+  }
   requireDifferent(commits.map(({ name }) => name));
   return {
     given: commits.map(({ name, hash, tree }) => ({
@@ -142,8 +151,11 @@ async function commitOf(text: string, { top, within, build, place }: Repository)
     place,
     `${isWorktree ? worktree : hash.slice(0, 12)}-${key.digest('hex').slice(0, 12)}`,
   );
-  const tree = path.join(folder, 'tree');
-  return { name, hash, isWorktree, about, folder, tree };
+  return inFolder({ name, hash, isWorktree, about }, folder);
+}
+
+function inFolder(commit: Omit<Commit, 'folder' | 'tree'>, folder: string): Commit {
+  return { ...commit, folder, tree: path.join(folder, 'tree') };
 }
 
 /** The variables that say which compilers and tools there are, and that these read. A build with others is another build. */
