@@ -12,7 +12,15 @@ import type { AddedSides, Additions, RunPart } from './feature.ts';
 import { sidesWithLoads, type Side } from './side-loads.ts';
 import { readSides } from './sides.ts';
 import { readRunOptions, runFlags, type RunOptions } from './run-options.ts';
-import { getTools, preparing, runPlan, takeMachine, withRun, type ReadyRun } from './run.ts';
+import {
+  getTools,
+  preparing,
+  runPlan,
+  takeMachine,
+  waitForTurn,
+  withRun,
+  type ReadyRun,
+} from './run.ts';
 import { print, reportRun, say, terminalOf } from './run-output.ts';
 import { canBeApart, tryOnce, type Tried } from './start-sides.ts';
 import { printGroupedHelp, readArguments, type Arguments, type Flag } from './arguments.ts';
@@ -23,6 +31,7 @@ import { enumeration, whole } from '../format.ts';
 import { answerColumns, differencesTable, differencesTitle } from '../report/differences.ts';
 import { requestLines } from '../report/pages.ts';
 import { leftColumn, terminalTable, type Table } from '../report/table.ts';
+import type { Result } from '../result/result.ts';
 import { redirectionLines } from '../report/sentences.ts';
 import { shownUrl } from '../secrets.ts';
 import { protocolName } from '../scenario/load.ts';
@@ -58,18 +67,22 @@ const ownFlags = {
   },
 } as const satisfies Record<string, Flag>;
 
-/** Returns the exit code; without arguments prints the help and returns 2. Throws UserError and Interrupted. */
+/** All flags of compare. */
+export function compareFlagsWith(parts: readonly RunPart[]): Record<string, Flag> {
+  return { ...sideFlagsOf(parts), ...askedFlags(parts), ...ownFlags, ...runFlags(parts) };
+}
+
+/**
+ * Returns the exit code; without arguments prints the help and returns 2. Throws UserError and Interrupted.
+ * @param keep gets the result, also that of a run that was ended early
+ */
 export async function compareCommand(
   args: readonly string[],
   additions: Additions,
+  keep: (result: Result) => unknown = () => undefined,
 ): Promise<number> {
   const { runParts } = additions;
-  const compareFlags = {
-    ...sideFlagsOf(runParts),
-    ...askedFlags(runParts),
-    ...ownFlags,
-    ...runFlags(runParts),
-  };
+  const compareFlags = compareFlagsWith(runParts);
   const parsed = readArguments(args, compareFlags, true);
   const { flags } = parsed;
   const options = readRunOptions(parsed, additions);
@@ -92,7 +105,7 @@ export async function compareCommand(
     planOf(scenarioOf(sides, same, called));
     const servers = sides.map(({ server }) => server);
     const ready = await getTools(run, servers, options);
-    await make?.(ready.signal, (lines) => say(options, lines));
+    if (make !== undefined) await madeAlone(make, ready.signal, options);
     const tried = await tryAll(sides, ready, options);
     const comparable = flags.has('allow-different-bodies') ? tried.map(withoutHash) : tried;
     const comparison = scenarioOfSides(comparable, same, called);
@@ -103,6 +116,7 @@ export async function compareCommand(
     const answers = ofVariants(draft, tried, ({ answer }) => answer);
     const storing = await takeMachine(ready, draft, options);
     const outcome = await runPlan(storing, draft, options, [], answers);
+    keep(outcome.result);
     return reportRun(outcome, options);
   });
 }
@@ -121,6 +135,16 @@ async function sidesOf(
     if (added !== undefined) return added;
   }
   return { given: await readSides(parsed.positionals, parsed.flags.get('in')) };
+}
+
+/** Builds use all cores: neither during another run, nor beside one that begins. */
+async function madeAlone(make: AddedSides['make'], signal: AbortSignal, options: RunOptions) {
+  const done = await waitForTurn(options, signal);
+  try {
+    await make(signal, (lines) => say(options, lines));
+  } finally {
+    done();
+  }
 }
 
 /** Starts each side once, after the command that builds them. Throws UserError with the side's name. */

@@ -99,7 +99,11 @@ export async function withRun<T>(
 /** A run's files take at least this, whatever its plan. */
 const leastBytes = 1e6;
 
-function waitForTurn({ waitSeconds = 0 }: RunOptions, signal: AbortSignal): Promise<() => void> {
+/** Waits until no other run measures, and keeps others from it until the returned function is called. Throws UserError. */
+export function waitForTurn(
+  { waitSeconds = 0 }: RunOptions,
+  signal: AbortSignal,
+): Promise<() => void> {
   return oneRunAtATime(undefined, undefined, { seconds: waitSeconds, signal, say: console.error });
 }
 

@@ -206,8 +206,14 @@ interface Row {
 }
 
 /** Without figures if it is so wide that its ends tell nothing. */
-const intervalOf = (ratio: { ci95: readonly [number, number] } | null | undefined) =>
-  ratio && !isTooWide(ratio.ci95) ? ratio.ci95 : undefined;
+/** None if it is too wide, or of a single round. */
+function intervalOf(
+  ratio: { ci95: readonly [number, number] } | null | undefined,
+): readonly [number, number] | undefined {
+  if (!ratio || isTooWide(ratio.ci95)) return undefined;
+  const [low, high] = ratio.ci95;
+  return low < high ? ratio.ci95 : undefined;
+}
 
 const ratioOf = ({ comparison }: Row) =>
   comparison !== undefined && hasRatio(comparison) ? comparison : undefined;
@@ -258,8 +264,8 @@ function columnsOf(metric: ServerMetric): Record<string, (row: Row) => Value> {
   return {
     [factsOf(metric).column]: ({ variant }) => inColumn(metric, variant.rounds),
     [`${metric}_ratio`]: (row) => of(row)?.ratio,
-    [`${metric}_ratio_low`]: (row) => of(row)?.ci95[0],
-    [`${metric}_ratio_high`]: (row) => of(row)?.ci95[1],
+    [`${metric}_ratio_low`]: (row) => intervalOf(of(row))?.[0],
+    [`${metric}_ratio_high`]: (row) => intervalOf(of(row))?.[1],
   };
 }
 

@@ -90,6 +90,12 @@ test('an interval that says nothing is in no cell, sentence or bar', async () =>
   expect(texts).toContain('[too wide]');
 });
 
+test('CSV has no interval of a single round', () => {
+  const of = result([workers, openFileCache]);
+  const once = of.comparisons.map((pair) => ({ ...pair, ci95: [0.8, 0.8] as [number, number] }));
+  expect(csvRows({ ...of, comparisons: once })[1]).toMatchObject({ ratio_low: '', ratio_high: '' });
+});
+
 test('CSV has a row per measured variant', () => {
   const published = { ...workers, name: 'spdy', server: null, rounds: [] };
   const rows = csvRows(result([workers, openFileCache, published]));
