@@ -3,6 +3,8 @@ import { usageError } from '../errors.ts';
 import { present } from '../present.ts';
 import { check, givenName } from '../form.ts';
 import { makePlan } from '../runner/make-plan.ts';
+import type { RunFolder } from '../runner/results-folder.ts';
+import type { RunOutcome } from '../runner/run.ts';
 import type { PlanDraft } from '../runner/plan.ts';
 import { pathOfPage, withRequests } from '../scenario/pages.ts';
 import type { Page, Scenario, Variant } from '../scenario/model.ts';
@@ -31,7 +33,6 @@ import { enumeration, whole } from '../format.ts';
 import { answerColumns, differencesTable, differencesTitle } from '../report/differences.ts';
 import { requestLines } from '../report/pages.ts';
 import { leftColumn, terminalTable, type Table } from '../report/table.ts';
-import type { Result } from '../result/result.ts';
 import { redirectionLines } from '../report/sentences.ts';
 import { shownUrl } from '../secrets.ts';
 import { protocolName } from '../scenario/load.ts';
@@ -74,12 +75,13 @@ export function compareFlagsWith(parts: readonly RunPart[]): Record<string, Flag
 
 /**
  * Returns the exit code; without arguments prints the help and returns 2. Throws UserError and Interrupted.
- * @param keep gets the result, also that of a run that was ended early
+ * @param tell prints and judges the outcome, also that of a run that was ended early
  */
 export async function compareCommand(
   args: readonly string[],
   additions: Additions,
-  keep: (result: Result) => unknown = () => undefined,
+  tell = (outcome: RunOutcome & { folder: RunFolder }, options: RunOptions) =>
+    reportRun(outcome, options),
 ): Promise<number> {
   const { runParts } = additions;
   const compareFlags = compareFlagsWith(runParts);
@@ -116,8 +118,7 @@ export async function compareCommand(
     const answers = ofVariants(draft, tried, ({ answer }) => answer);
     const storing = await takeMachine(ready, draft, options);
     const outcome = await runPlan(storing, draft, options, [], answers);
-    keep(outcome.result);
-    return reportRun(outcome, options);
+    return tell(outcome, options);
   });
 }
 

@@ -17,7 +17,7 @@ async function helpOf(copy: string): Promise<string> {
 /** What a feature has in the help; null: nothing. */
 const shown: Readonly<Record<string, RegExp | null>> = {
   calibrate: /^ {2}calibrate /m,
-  commits: /^ {2}--(repo|build|serve) /m,
+  commits: /^ {2}(bisect|--(repo|build|serve)) /m,
   hosts: /^ {2}--(server-host|install) /m,
   influxdb: /^ {2}(grafana|--store|--influx) /m,
   'k6-scripts': /^ {2}k6 /m,

@@ -50,3 +50,19 @@ test('a commit is built, and compared with another', async () => {
   expect(result.variants.map(({ name }) => name)).toEqual(['before', 'main']);
   expect(run.stdout()).toMatch(/main is \w{9} \(.* a slow page\), built in /);
 });
+
+test('bisect refuses commits that are the other way round, and says what it needs', async () => {
+  const repo = join(home.folder, 'repo');
+  const asked = async (...args: string[]) => {
+    const run = startCommand(['bisect', '--repo', repo, ...args], home.env);
+    return { code: await run.ended, stderr: run.stderr() };
+  };
+  expect(await asked('--good', 'main', '--bad', 'main~1', '--serve', 'node server.cjs')).toEqual({
+    code: 2,
+    stderr: expect.stringContaining('--bad main~1 has no commit after --good main: is it'),
+  });
+  expect(await asked('--good', 'main')).toEqual({
+    code: 2,
+    stderr: expect.stringContaining("bisect needs --serve './server {port}'"),
+  });
+});

@@ -74,9 +74,9 @@ const { scripts } = JSON.parse(textOf('package.json')) as { scripts: object };
 
 const helps = new Map<string, string>();
 const log = vi.spyOn(console, 'log').mockImplementation(() => undefined);
-for (const name of 'scenario compare knobs k8s calibrate report grafana clean'.split(' ')) {
+for (const name of 'scenario compare bisect knobs k8s calibrate report grafana clean'.split(' ')) {
   // Other commands have no rare flags.
-  await main([name, '--help', ...(/scenario|compare|knobs/.test(name) ? ['all'] : [])]);
+  await main([name, '--help', ...(/scenario|compare|knobs|bisect/.test(name) ? ['all'] : [])]);
   helps.set(name, log.mock.calls.splice(0).join('\n'));
 }
 log.mockRestore();

@@ -130,6 +130,45 @@ async function repositoryAt(repo: string): Promise<Pick<Repository, 'top' | 'wit
   return { top, within };
 }
 
+/** A commit of a history. */
+export interface Listed {
+  hash: string;
+  /** Its date and subject. */
+  about: string;
+  isMerge: boolean;
+}
+
+/**
+ * Returns the good commit and those after it up to the bad one, by first parents.
+ * @throws UserError (exit code 2) for what is no commit, or if the bad one does not come after the good one
+ */
+export async function commitsBetween(repo: string, good: string, bad: string): Promise<Listed[]> {
+  for (const name of ofAnotherRepository) delete process.env[name];
+  const { top } = await repositoryAt(repo);
+  const hashes: string[] = [];
+  for (const word of [good, bad]) {
+    const args = ['rev-parse', '--verify', '--end-of-options', `${word}^{commit}`];
+    hashes.push((await git(top, args)).trim());
+  }
+  const [from = '', to = ''] = hashes;
+  const listed = async (args: readonly string[]) =>
+    (await git(top, ['log', '--no-show-signature', '--format=%H\t%P\t%cs %s', ...args]))
+      .split('\n')
+      .filter(Boolean)
+      .map((line): Listed => {
+        const [hash = '', parents = '', ...about] = line.split('\t');
+        return { hash, about: about.join(' ').slice(0, 100), isMerge: parents.includes(' ') };
+      });
+  const after = await listed(['--first-parent', '--reverse', `${from}..${to}`]);
+  const [first] = await listed(['--no-walk', from]);
+  if (after.length === 0 || first === undefined)
+    throw new UserError(
+      `--bad ${bad} has no commit after --good ${good}: is it the other way round?`,
+      2,
+    );
+  return [first, ...after];
+}
+
 async function commitOf(text: string, { top, within, build, place }: Repository): Promise<Commit> {
   const { name: given, word } = readName(text);
   const isWorktree = word === worktree;

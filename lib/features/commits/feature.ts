@@ -26,6 +26,12 @@ const sideFlags: Readonly<Record<string, Flag>> = {
 };
 
 export const commits: Feature = {
+  commands: {
+    bisect: {
+      help: 'find the commit that made a server faster or slower',
+      run: async (args, additions) => (await import('./bisect.ts')).bisectCommand(args, additions),
+    },
+  },
   run: { sideFlags, sides: commitsOf },
   keeps: { folders: [kept] },
 };
