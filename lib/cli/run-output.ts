@@ -8,6 +8,7 @@ import { roundRps, successRatioOf, wholeRounds } from '../analysis/phases.ts';
 import { total } from '../analysis/statistics.ts';
 import { usageError, UserError } from '../errors.ts';
 import { textOf } from '../files.ts';
+import { liveLines, type LineStream } from '../live-lines.ts';
 import { counts, success, effect, whole } from '../format.ts';
 import type { Contribution } from '../report/contribution.ts';
 import { curvesOf } from '../report/found.ts';
@@ -105,64 +106,37 @@ interface Running {
 
 type RunProgress = ReturnType<typeof createRunProgress>;
 
-const clearLine = '\r\u001b[2K';
-
-/** How often the progress line is rewritten with the time left. */
-const tickMs = 500;
-
 /**
- * Shows progress on stderr: one line that is rewritten on a terminal, plain lines in a pipe. A timer counts down the time left, also
- * beyond the expected end.
+ * Shows progress on stderr: one line that is rewritten on a terminal, plain lines in a pipe. The time left counts down, also beyond the
+ * expected end.
  */
-export function createRunProgress(stream: {
-  write(text: string): unknown;
-  columns?: number | undefined;
-  isTTY?: boolean | undefined;
-}) {
-  const terminal = stream.isTTY === true;
+export function createRunProgress(stream: LineStream) {
+  const live = liveLines(stream);
   let running: (Running & { endsAtMs: number }) | undefined;
-  let shown = false;
-  let ticking: NodeJS.Timeout | undefined;
+  const work = {
+    lines: () => {
+      if (running === undefined) return [];
+      const { what, seen, endsAtMs } = running;
+      return [`${what} · ${timeLeft((endsAtMs - performance.now()) / 1000)} · ${seen}`];
+    },
+  };
 
-  function hide() {
-    if (shown) stream.write(clearLine);
-    shown = false;
-  }
-
-  function show() {
-    if (running === undefined) return;
-    const { what, seen, endsAtMs } = running;
-    const line = `${what} · ${timeLeft((endsAtMs - performance.now()) / 1000)} · ${seen}`;
-    stream.write(clearLine + line.slice(0, (stream.columns || 80) - 1));
-    shown = true;
-  }
-
-  /** Prints a line that stays. The progress line follows at its next tick. */
-  function say(line: string) {
-    hide();
-    const width = (terminal && stream.columns) || Infinity;
-    for (const part of wrapLines([line], width)) stream.write(`${part}\n`);
-  }
+  /** Prints a line that stays. */
+  const say = (line: string) => live.print(wrapLines([line], live.columns ?? Infinity));
 
   return {
     /** Rewrites the line on a terminal. */
     running(step: Running): void {
-      if (!terminal) return;
       running = { ...step, endsAtMs: performance.now() + 1000 * step.secondsLeft };
-      ticking ??= setInterval(show, tickMs).unref();
-      show();
+      live.show(work);
     },
     /** Prints a line in a pipe. */
     finished(line: string): void {
-      if (!terminal) say(line);
+      if (!live.isTerminal) say(line);
     },
     say,
     /** Takes the line away for good. */
-    clear(): void {
-      clearInterval(ticking);
-      ticking = undefined;
-      hide();
-    },
+    clear: () => live.end(work),
   };
 }
 

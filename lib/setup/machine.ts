@@ -4,6 +4,7 @@ import { access, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { foldersOf, mayRun, systemPath, whoMayChange, whoMayPut } from '../../bin/trust.mjs';
 import { UserError } from '../errors.ts';
+import { liveLines, type LineStream } from '../live-lines.ts';
 import { bakeoffFolder, fromCallersFolder, isInstalled, projectRoot } from './paths.ts';
 
 export type Machine = ReturnType<typeof thisMachine>;
@@ -151,12 +152,6 @@ interface Step {
   result(what: string): void;
 }
 
-interface ProgressStream {
-  write(text: string): unknown;
-  isTTY?: boolean;
-  columns?: number;
-}
-
 interface RunningStep {
   name: string;
   what: string;
@@ -165,13 +160,14 @@ interface RunningStep {
 
 /** Shows steps that run side by side: on a terminal a live line for each, in a pipe a line at each start and end. */
 export class Progress {
-  readonly #stream: ProgressStream;
+  readonly #live: ReturnType<typeof liveLines>;
   readonly #running = new Set<RunningStep>();
-  #drawnLines = 0;
-  #timer: NodeJS.Timeout | undefined;
+  readonly #work = {
+    lines: () => [...this.#running].map((step) => `${step.name}: ${step.what} … ${elapsed(step)}`),
+  };
 
-  constructor(stream: ProgressStream = process.stderr) {
-    this.#stream = stream;
+  constructor(stream: LineStream = process.stderr) {
+    this.#live = liveLines(stream);
   }
 
   async step<T>(name: string, what: string, work: (step: Step) => Promise<T>): Promise<T> {
@@ -195,32 +191,18 @@ export class Progress {
     } finally {
       this.#running.delete(running);
       this.print(`${name}: ${outcome}, ${elapsed(running)}`);
+      if (this.#running.size === 0) this.#live.end(this.#work);
     }
   }
 
   /** Prints a line that stays, above the live ones. */
   print(line: string): void {
-    this.#draw(`${line}\n`);
+    this.#live.print([line]);
   }
 
   #announce(step: RunningStep): void {
-    this.#draw(this.#stream.isTTY ? '' : `${step.name}: ${step.what} …\n`);
-  }
-
-  /** Writes a text in place of the live lines, which follow it. */
-  #draw(text: string): void {
-    this.#stream.write((this.#drawnLines > 0 ? `\x1b[${this.#drawnLines}A\x1b[J` : '') + text);
-    if (!this.#stream.isTTY) return;
-    // A line that wraps would be erased only in part; some terminals say 0.
-    const width = (this.#stream.columns || 80) - 1;
-    for (const step of this.#running)
-      this.#stream.write(`${`${step.name}: ${step.what} … ${elapsed(step)}`.slice(0, width)}\n`);
-    this.#drawnLines = this.#running.size;
-    if (this.#running.size > 0) this.#timer ??= setInterval(() => this.#draw(''), 1000).unref();
-    else {
-      clearInterval(this.#timer);
-      this.#timer = undefined;
-    }
+    if (this.#live.isTerminal) this.#live.show(this.#work);
+    else this.print(`${step.name}: ${step.what} …`);
   }
 }
 

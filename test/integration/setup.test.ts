@@ -16,6 +16,8 @@ import {
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { expect, onTestFinished, test, vi } from 'vitest';
+import { createRunProgress } from '../../lib/cli/run-output.ts';
+import { Progress } from '../../lib/setup/machine.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
 import { ensureTools } from '../../lib/setup/tools.ts';
 import {
@@ -27,6 +29,7 @@ import {
   type TestMachine,
 } from '../fixtures/machine.ts';
 import { pidIn, start } from '../fixtures/node-process.ts';
+import { screen } from '../fixtures/screen.ts';
 import { isRunning } from '../fixtures/processes.ts';
 
 const realGo = realPath('go');
@@ -301,6 +304,34 @@ test('after an interrupt, apt finishes its work', async () => {
   expect(log().slice(-2)).toEqual(['nginx may start: 101', 'update-rc.d nginx disable']);
   expect(existsSync(policyFile)).toBe(false);
   expect(machine.printed()).toContain('nginx: interrupted, apt-get finishes what it has begun …\n');
+});
+
+test('while a package installs during a run, its line stands in place of the round’s', async () => {
+  const { machine } = aptSystem('sleep 1.2; bring linux-perf perf');
+  let text = '';
+  const seen: string[] = [];
+  const stream = {
+    isTTY: true,
+    columns: 80,
+    write(more: string) {
+      text += more;
+      seen.push(screen(text).replaceAll(/\d+\.\d s/g, '0.0 s'));
+    },
+  };
+  const progress = createRunProgress(stream);
+  progress.running({ what: 'round 4 of 4', seen: 'b +3 %', secondsLeft: 20 });
+  await ensureTools(['perf'], { ...machine, progress: new Progress(stream) });
+  progress.clear();
+  const [stays = ''] = /^apt-get installs.*\n/.exec(seen.at(-1) ?? '') ?? [];
+  expect(seen.at(-1)).toBe(`${stays}perf: done, 0.0 s\n`);
+  const shown = new Set(seen.map((now) => now.replace(stays, '')));
+  expect(stays).toContain('linux-perf');
+  expect([...shown].filter((now) => now !== '')).toEqual([
+    'round 4 of 4 · 0:20 left · b +3 %',
+    'perf: installing with apt-get … 0.0 s',
+    'perf: done, 0.0 s\n',
+    expect.stringMatching(/^perf: done, 0.0 s\nround 4 of 4 · 0:1\d left · b \+3 %$/),
+  ]);
 });
 
 test('an existing policy-rc.d stays', async () => {

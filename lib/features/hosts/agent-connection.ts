@@ -7,6 +7,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { UserError, inOneLine, printable } from '../../errors.ts';
 import { filesBelow } from '../../files.ts';
 import { check, type Form } from '../../form.ts';
+import { liveLines } from '../../live-lines.ts';
 import { machineClock } from '../../machine/usage.ts';
 import { configsFolder } from '../../servers/config-files.ts';
 import { isLoopback } from '../../servers/ports.ts';
@@ -264,7 +265,8 @@ class Session {
       return this.#connection.refuse(
         `${this.#name}: bakeoff's agent there prints lines without end`,
       );
-    console.error(`${this.#name}: ${printable(told).trimEnd()}`);
+    const line = `${this.#name}: ${printable(told).trimEnd()}`;
+    liveLines(process.stderr).above(() => console.error(line));
   }
 }
 

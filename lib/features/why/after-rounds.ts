@@ -51,6 +51,8 @@ export async function lookAfterRounds(run: EndedRun): Promise<Result | undefined
   // The verdict stands before the look, which may take it back.
   verdictLines(result, context.contributionsTo(result)).forEach(say);
   const onSide = telling(run, 'checking each side alone', sides, takes);
+  if (asksWhy)
+    run.tell({ what: 'checking each side alone', seen: 'perf', secondsLeft: total(sides, takes) });
   const perf = asksWhy ? await perfOrWhyNot(context.signal) : undefined;
   const cpuMicrosOf = (name: string) => variantOf(result, name)?.serverCpuMicrosPerRequest?.median;
   const { alone, why } = await lookAlone(context, { sides, secondsOf, perf, cpuMicrosOf, onSide });

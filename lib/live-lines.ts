@@ -1,0 +1,97 @@
+// The live lines of a terminal: they stand below all others and are rewritten while work goes on. Each stream has one writer for them.
+
+export interface LineStream {
+  write(text: string): unknown;
+  columns?: number | undefined;
+  isTTY?: boolean | undefined;
+}
+
+/** Work with live lines. */
+interface Work {
+  /** Called at each tick. */
+  lines(): readonly string[];
+}
+
+/** How often live lines are rewritten, since they show times. */
+const tickMs = 500;
+
+const writers = new WeakMap<LineStream, LiveLines>();
+
+/** Returns the writer of a stream, always the same one. */
+export function liveLines(stream: LineStream): LiveLines {
+  const writer = writers.get(stream) ?? new LiveLines(stream);
+  writers.set(stream, writer);
+  return writer;
+}
+
+class LiveLines {
+  readonly #stream: LineStream;
+  /** In the order in which they began. */
+  readonly #works = new Set<Work>();
+  #drawnLines = 0;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(stream: LineStream) {
+    this.#stream = stream;
+  }
+
+  get isTerminal(): boolean {
+    return this.#stream.isTTY === true;
+  }
+
+  /** Undefined where lines need not be cut. */
+  get columns(): number | undefined {
+    // Some terminals say 0.
+    return this.isTerminal ? this.#stream.columns || 80 : undefined;
+  }
+
+  /**
+   * Shows the lines of a work until end(), anew at each tick. If several works have lines, those of the last one to begin are on the
+   * screen: the others wait for it. In a pipe there are no live lines.
+   */
+  show(work: Work): void {
+    if (!this.isTerminal) return;
+    this.#works.add(work);
+    this.#timer ??= setInterval(() => this.#draw(), tickMs).unref();
+    this.#draw();
+  }
+
+  end(work: Work): void {
+    if (!this.#works.delete(work)) return;
+    if (this.#works.size === 0) {
+      clearInterval(this.#timer);
+      this.#timer = undefined;
+    }
+    this.#draw();
+  }
+
+  /** Prints lines that stay, above the live ones. */
+  print(lines: readonly string[]): void {
+    this.above(() => this.#stream.write(lines.map((line) => `${line}\n`).join('')));
+  }
+
+  /** Calls what writes complete lines to this terminal in another way. */
+  above(write: () => unknown): void {
+    this.#erase();
+    write();
+    this.#draw();
+  }
+
+  #erase() {
+    if (this.#drawnLines === 0) return;
+    const up = this.#drawnLines === 1 ? '' : `\u001b[${this.#drawnLines - 1}A`;
+    this.#stream.write(`\r${up}\u001b[J`);
+    this.#drawnLines = 0;
+  }
+
+  /** The cursor stays behind the last line, so that the lines of another program that writes here are not erased. */
+  #draw() {
+    this.#erase();
+    const lines = [...this.#works].at(-1)?.lines() ?? [];
+    if (lines.length === 0) return;
+    // A line that wraps would be erased only in part.
+    const width = (this.columns ?? Infinity) - 1;
+    this.#stream.write(lines.map((line) => line.slice(0, width)).join('\n'));
+    this.#drawnLines = lines.length;
+  }
+}
