@@ -19,6 +19,7 @@ import {
 import type { Cores } from '../../machine/cores.ts';
 import { scopeLines } from '../../report/sentences.ts';
 import { wrapLines } from '../../report/table.ts';
+import { allNames } from '../../present.ts';
 import type { Result } from '../../result/result.ts';
 import type { PlanDraft } from '../../runner/plan.ts';
 import { serverNames, type ConfiguredServer, type ServerName } from '../../scenario/model.ts';
@@ -36,19 +37,19 @@ import {
   verifiedLines,
   type Verified,
 } from './report.ts';
+import { PartsTime } from './time.ts';
 import { tryKnobs, type KnobsAsked, type Trial } from './trial.ts';
 
-/** The flags of runs but some, which would have another meaning in each of the three parts of the run, or none. */
+/** The flags of runs but those that would have another meaning in each of the three parts of the command, or none. */
 function sharedFlags(parts: readonly RunPart[]): Record<string, Flag> {
   const {
     precision: _1,
-    'max-time': _2,
-    'fail-if': _3,
-    'export-markdown': _4,
-    'export-json': _5,
-    'export-csv': _6,
-    host: _7,
-    prepare: _8,
+    'fail-if': _2,
+    'export-markdown': _3,
+    'export-json': _4,
+    'export-csv': _5,
+    host: _6,
+    prepare: _7,
     ...ofAllParts
   } = runFlags(parts);
   const shared: Record<string, Flag> = { ...ofAllParts };
@@ -67,6 +68,11 @@ const lengthFlags = {
     group: 'time',
     value: '1s',
     help: 'measured time of each in a round (0.3s at the first look, 0.5s at the closer one, then 1s)',
+  },
+  'max-time': {
+    group: 'time',
+    value: '5m',
+    help: 'end all three parts in about this time, with fewer rounds; a part without time is left out',
   },
 } as const satisfies Record<string, Flag>;
 
@@ -104,6 +110,7 @@ export async function knobsCommand(args: readonly string[], additions: Additions
   return withRun(options, [], {}, async (run) => {
     const asked = await readKnobsAsked(parsed, config, run.cores, additions.runParts);
     const ready = await getTools(run, [asked.server], options);
+    const time = new PartsTime(options.maxTimeSeconds);
     const trial = await tryKnobs(ready, asked, options);
     say(options, trialLines(trial));
     const all = [...trial.changed.values()];
@@ -113,16 +120,19 @@ export async function knobsCommand(args: readonly string[], additions: Additions
       );
 
     const title = 'The usual advice, each alone, on';
-    const firstPlan = trial.plan('knobs', title, all, lookSeconds.first);
+    const part = { name: 'knobs', title, some: all, lookSeconds: lookSeconds.first };
+    const firstPlan = time.requireFirst((seconds) => trial.plan(part, seconds));
+    const { secondsLeft } = time;
     const storing = await takeMachine(ready, firstPlan, options);
+    time.goesOnWith(secondsLeft);
     const measure: Measure = (plan, examined = 'none') =>
       runPlan(storing, plan, { ...options, examined }, ['fewer --knobs']);
     const first = await measure(firstPlan, 'decided');
     const looked = ranked([...trial.changed.keys()], first.result);
     await reportRun(first, options, lookLines(first.result, looked, trial, options));
-    const closer = await lookCloser(looked, trial, measure, options);
+    const closer = await lookCloser(looked, { trial, measure, time }, options);
     const effects = ranked([...trial.changed.keys()], first.result, closer);
-    const verified = await verifyTogether(effects, trial, measure, options);
+    const verified = await verifyTogether(effects, { trial, measure, time }, options);
     if (options.json) {
       const runs = [first.result, closer, verified.result].flatMap((result) => result?.run ?? []);
       const json = knobsJson(config.file, runs, effects, trial.leftOut, verified);
@@ -135,19 +145,29 @@ export async function knobsCommand(args: readonly string[], additions: Additions
 
 type Measure = (plan: PlanDraft, examined?: RunOptions['examined']) => ReturnType<typeof runPlan>;
 
+interface Measuring {
+  trial: Trial;
+  measure: Measure;
+  time: PartsTime;
+}
+
 async function lookCloser(
   looked: readonly Effect[],
-  trial: Trial,
-  measure: Measure,
+  { trial, measure, time }: Measuring,
   options: RunOptions,
 ): Promise<Result | undefined> {
   const close = worthACloserLook(looked, mostCloser);
   if (close.length === 0) return undefined;
+  const title = 'A closer look at knobs on';
+  const some = close.flatMap((candidate) => trial.changed.get(candidate) ?? []);
+  const part = { name: 'knobs-closer', title, some, lookSeconds: lookSeconds.closer };
+  const plan = time.planned('closer look', (seconds) => trial.plan(part, seconds));
+  if (plan === undefined) {
+    say(options, ['', `No time for a closer look at ${candidateNames(close)} (--max-time).`]);
+    return undefined;
+  }
   say(options, ['', `A closer look at ${candidateNames(close)}:`]);
-  const changed = close.flatMap((candidate) => trial.changed.get(candidate) ?? []);
-  const outcome = await measure(
-    trial.plan('knobs-closer', 'A closer look at knobs on', changed, lookSeconds.closer),
-  );
+  const outcome = await measure(plan);
   const { result } = outcome;
   await reportRun(outcome, options, lookLines(result, ranked(close, result), trial, options));
   return result;
@@ -155,8 +175,7 @@ async function lookCloser(
 
 async function verifyTogether(
   effects: readonly Effect[],
-  trial: Trial,
-  measure: Measure,
+  { trial, measure, time }: Measuring,
   options: RunOptions,
 ): Promise<Verified> {
   const { chosen, sentences } = helpful(effects, {
@@ -169,13 +188,20 @@ async function verifyTogether(
     say(options, [nothingHelpsLine(effects)]);
     return { chosen, changes };
   }
+  const title = 'What helps, together, on';
+  const part = { name: 'knobs-together', title, some: [trial.withKnobs('together', chosen)] };
+  const plan = time.planned('verification', (seconds) => trial.plan(part, seconds));
+  if (plan === undefined) {
+    say(options, [
+      `No time to verify ${candidateNames(chosen)} (--max-time): the best of many is partly luck. To verify: --knobs ${allNames(chosen).join(',')}`,
+    ]);
+    return { chosen, changes };
+  }
   print(options, [
     'What helps, together, in fresh rounds, since the best of many has had luck, too:',
     ...chosen.map(({ name, overlay: { lines } }) => `  ${name}: ${lines}`),
   ]);
-  const outcome = await measure(
-    trial.plan('knobs-together', 'What helps, together, on', [trial.withKnobs('together', chosen)]),
-  );
+  const outcome = await measure(plan);
   const { result } = outcome;
   const verified = verifiedLines(result, chosen, effects, trial.asItIs.given);
   await reportRun(outcome, options, [

@@ -4,6 +4,7 @@ import type { ReadyRun } from '../../cli/run.ts';
 import type { RunOptions } from '../../cli/run-options.ts';
 import type { Side } from '../../cli/side-loads.ts';
 import { canBeApart, tryOnce } from '../../cli/start-sides.ts';
+import { present } from '../../present.ts';
 import type { PlanDraft } from '../../runner/plan.ts';
 import type { ConfiguredServer } from '../../scenario/model.ts';
 import { pathsOf } from '../../scenario/pages.ts';
@@ -21,6 +22,13 @@ export interface KnobsAsked {
 
 /** Warm-up of both measurements; twice as long over TLS, for the handshakes. */
 const lookWarmupSeconds = 0.2;
+
+interface AskedPart {
+  name: string;
+  title: string;
+  some: readonly Tested[];
+  lookSeconds?: number;
+}
 
 /** The config as it is, and with each knob that can be measured, after each was started once. */
 export type Trial = Awaited<ReturnType<typeof tryKnobs>>;
@@ -88,9 +96,17 @@ export async function tryKnobs(
     leftOut,
     overlay,
     withKnobs,
-    /** @param lookSeconds of a look, if the load sets no rate; absent: the usual time */
-    plan(name: string, title: string, some: readonly Tested[], lookSeconds?: number): PlanDraft {
+    /**
+     * Plans a part of the command.
+     * @param lookSeconds measured time of a side in a look, if the load sets no rate; absent: the usual time
+     * @param maxTimeSeconds of this part; absent: as long as it needs
+     */
+    plan(
+      { name, title, some, lookSeconds }: AskedPart,
+      maxTimeSeconds: number | undefined,
+    ): PlanDraft {
       const isLook = lookSeconds !== undefined && load.rate === undefined;
+      const { maxTimeSeconds: _, ...ofAllParts } = options;
       const warmupSeconds = lookWarmupSeconds * (listen.tls ? 2 : 1);
       return planOf(
         name,
@@ -100,7 +116,8 @@ export async function tryKnobs(
         run.cores,
         {
           ...(isLook ? { durationSeconds: lookSeconds } : {}),
-          ...options,
+          ...ofAllParts,
+          ...present({ maxTimeSeconds }),
           exact: false,
           ownLoopbacks,
         },
