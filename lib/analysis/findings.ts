@@ -5,7 +5,15 @@ import type { Round, VariantResult } from '../result/result.ts';
 import { judgedOf, sidesOf } from './comparisons.ts';
 import { failureCauseOf, failuresOf, rateCauseOf } from './failures.ts';
 import type { Judgement } from './judgement.ts';
-import { lateReads, lateSends, limitOf, overflowsOf, pauseMs, shareStalled } from './limit.ts';
+import {
+  generatorWaitsOf,
+  lateReads,
+  lateSends,
+  limitOf,
+  overflowsOf,
+  pauseMs,
+  shareStalled,
+} from './limit.ts';
 import { noiseFindings, pauseFindings } from './noise.ts';
 import { isMoved, oneSided } from './one-sided.ts';
 import { alsoLoadedBy, otherCpusOf, perRequestOf, phasesIn, reconnectsOf } from './phases.ts';
@@ -84,9 +92,11 @@ function oneSidedFindings(
   comparisons: readonly Judgement[],
 ): Finding[] {
   return comparisons.flatMap((comparison): Finding[] => {
-    const { baseline, variant, verdict, metric } = comparison;
+    const { baseline, variant, verdict, metric, why } = comparison;
     const [base, other] = sidesOf(comparison, { variants });
-    const disturbed = base && other && oneSided(base, other);
+    // Waits that were alike disturb CPU time per request alone, if its verdict is asked for.
+    const ofMetric = why?.kind === 'oneSided' ? why.disturbance : undefined;
+    const disturbed = (base && other && oneSided(base, other)) ?? ofMetric;
     if (disturbed === undefined) return [];
     const { moves: _, ...disturbance } = disturbed;
     // A verdict on what it does not move says nothing of what it moves.
@@ -133,7 +143,12 @@ function variantFindings(of: VariantResult, isSearched: boolean): Finding[] {
     stillIn(of),
     stalled > 0 && { code: 'generator-stalled', variant, share: stalled },
     sends !== null && { code: 'late-sends', variant, ...sends, cause },
-    reads !== null && { code: 'late-reads', variant, ...reads },
+    reads !== null && {
+      code: 'late-reads',
+      variant,
+      ...reads,
+      ...present({ waitedShare: generatorWaitsOf(of) }),
+    },
     allowedStreams < streams && { code: 'few-streams', variant, streams, allowedStreams },
     resumption !== undefined && { code: 'not-resumed', variant, cause: resumption },
   ];

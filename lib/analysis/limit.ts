@@ -245,6 +245,13 @@ export function lateReads({ phases, rounds }: VariantResult) {
   return null;
 }
 
+/** The share of its time for which the generator waited for its cores, with nothing to do for the server; undefined if unknown. */
+export function generatorWaitsOf({ rounds }: VariantResult): number | undefined {
+  const phases = phasesIn(rounds);
+  const waits = phases.flatMap(({ generatorWaitedShare }) => generatorWaitedShare ?? []);
+  return waits.length === 0 || waits.length < phases.length ? undefined : mean(waits);
+}
+
 /** A larger share prevents a verdict on latency at a rate. */
 export const mostStalled = 0.2;
 

@@ -88,11 +88,7 @@ const templates: Templates<Finding> = {
     `${f.variant} against ${f.baseline}: rounds resemble the one before (correlation ${f.correlation.toFixed(2)}), ${dependent}`,
   'one-sided': (f) => {
     const pair = `${f.variant} and ${f.baseline}`;
-    const cpu = f.kind === 'starved' ? ', latency and CPU per request' : ' and latency';
-    const consequence = f.hasVerdict
-      ? `part of the difference of ${pair} may come from that, but not all of it`
-      : `requests/s${cpu} of ${pair} do not compare`;
-    return `${oneSidedText(f)}, so ${consequence}: ${remedies[f.kind]}, and run again`;
+    return `${oneSidedText(f)}, so ${oneSidedConsequence(f, pair)}: ${remedies[f.kind]}, and run again`;
   },
   pauses: (f) =>
     `${enumeration(f.variants)} paused for about ${scaledTime(f.usualMs)} at a time, and a round of ${scaledTime(1000 * f.loadSeconds)} with one pause more has fewer requests: longer rounds even that out (--duration ${f.neededSeconds}s)`,
@@ -137,7 +133,7 @@ const templates: Templates<Finding> = {
   'late-sends': (f, who) =>
     `${who}: one request in a hundred left ${scaledTime(f.lateMs)} late or more, which its latency includes (p99 ${scaledTime(f.latencyMs)}): ${rateCause(f.cause)}`,
   'late-reads': (f, who) =>
-    `${who}: half or more of its p99 (${scaledTime(f.latencyMs)}) is the generator's: it read one answer in a hundred ${scaledTime(f.lateMs)} after it was there, or later: ${moreCores}, and end what else runs on its cores`,
+    `${who}: half or more of its p99 (${scaledTime(f.latencyMs)}) is the generator's: it read one answer in a hundred ${scaledTime(f.lateMs)} after it was there, or later${lateReadsText(f.waitedShare)}`,
   'few-streams': (f, who) =>
     `${who}: the server allows ${whole(f.allowedStreams)} concurrent streams per connection, the load asks for ${whole(f.streams)}: ${whole(f.allowedStreams)} were used`,
   'not-resumed': (f, who) =>
@@ -200,6 +196,27 @@ const notResumedTexts = {
   noTickets:
     'the server gave no session tickets, or took none back (nginx: ssl_session_tickets on)',
 } as const;
+
+function oneSidedConsequence(
+  { kind, unlike, hasVerdict }: Extract<Finding, { code: 'one-sided' }>,
+  pair: string,
+): string {
+  if (hasVerdict) return `part of the difference of ${pair} may come from that, but not all of it`;
+  if (unlike === 'jobs') return `CPU per request of ${pair} does not compare`;
+  const cpu = kind === 'starved' ? ', latency and CPU per request' : ' and latency';
+  return `requests/s${cpu} of ${pair} do not compare`;
+}
+
+/** A smaller share of waits for other programs does not make one answer in a hundred late. */
+const waitsMatter = 0.01;
+
+/** Why the generator reads late, and what to do about that. */
+function lateReadsText(waitedShare: number | undefined): string {
+  const endOthers = 'end what else runs on its cores';
+  if (waitedShare === undefined) return `: ${moreCores}, and ${endOthers}`;
+  if (waitedShare < waitsMatter) return `: ${moreCores}`;
+  return `, as it waited for its cores in ${percent(waitedShare)} of the time: ${endOthers}`;
+}
 
 function holdUpText(cause: HoldUp): string {
   if (cause.kind === 'stopped') return 'it was stopped (SIGSTOP or a debugger)';

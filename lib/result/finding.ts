@@ -144,7 +144,8 @@ interface Findings {
   'generator-stalled': Of & { share: number };
   /** p99 of both. */
   'late-sends': Of & { lateMs: number; latencyMs: number; cause: RateCause };
-  'late-reads': Of & { lateMs: number; latencyMs: number };
+  /** `waitedShare`: of its time in which the generator waited for its cores; absent if unknown. */
+  'late-reads': Of & { lateMs: number; latencyMs: number; waitedShare?: number };
   'few-streams': Of & { streams: number; allowedStreams: number };
   'not-resumed': Of & { cause: 'http' | 'kept' | 'noTickets' };
   overflows: { queues: Overflows[] };

@@ -157,13 +157,14 @@ const waitedFor = (name: string, percent: number, other: string) =>
   `${name} waited ${percent} % of its turns for cores that other programs used, ${other}`;
 
 test('equal waits cost the verdict on CPU per request that jobs of the servers may make', () => {
-  const comparisonAt = (share: number, cpuSeconds: number, metric: Metric) => {
+  const runAt = (share: number, cpuSeconds: number, metric: Metric) => {
     const shares = waits(share, share, share, share);
     const a = shares.map((each) => second(1000, 0.5, 0.7, each));
     const b = shares.map((each, round) => second(1000 + round, cpuSeconds, 0.7, each));
-    const [row] = summarise({ ...facts, metric }, [variant('a', a), variant('b', b)]).comparisons;
-    return row as Comparison;
+    return summarise({ ...facts, metric }, [variant('a', a), variant('b', b)]);
   };
+  const comparisonAt = (...of: Parameters<typeof runAt>) =>
+    runAt(...of).comparisons[0] as Comparison;
   const judgedAt = (share: number, cpuSeconds: number) => {
     const { verdict, why } = comparisonAt(share, cpuSeconds, 'cpu');
     return [verdict, why];
@@ -172,6 +173,10 @@ test('equal waits cost the verdict on CPU per request that jobs of the servers m
     'a waited 50 % of its turns for cores that other programs used, b 50 %, and jobs of their own then fall on fewer requests';
   // A fifth of a core costs 0.5 · 0.8 / 0.3 = 1.33 times as much for each request if half of the time is left.
   expect(judgedAt(0.5, 0.6)).toEqual(['none', why]);
+  expect(runAt(0.5, 0.6, 'cpu').warnings).toContain(
+    `${why}, so CPU per request of b and a does not compare: end what else runs on this machine, and run again`,
+  );
+  expect(runAt(0.5, 0.6, 'rps').warnings.join()).not.toContain('does not compare');
   // A condition of --fail-if on it asks for that.
   expect(comparisonAt(0.5, 0.6, 'rps').obstacles).toEqual([{ metric: 'cpu', why }]);
   expect(comparisonAt(0.02, 0.6, 'rps').obstacles).toBeUndefined();

@@ -172,6 +172,22 @@ test('a p99 of which the generator is half is said to be its own', () => {
   expect(lateBy(1.6, 10)).toEqual([]);
 });
 
+test.each([
+  [undefined, /ms after it was there, or later: give the .* threads, and end what else runs/],
+  [
+    0,
+    /ms after it was there, or later: give the generator more cores \(.*\) or the load more threads$/,
+  ],
+  [
+    0.4,
+    /or later, as it waited for its cores in 40 % of the time: end what else runs on its cores$/,
+  ],
+])('with waits of %s of the time, late reads have the remedy of their cause', (waited, text) => {
+  const late = { readDelayMs: latency(0.01, 1.6, 3, { histogram: [[1.6, 1000]] }) };
+  const shares = waited === undefined ? {} : { generatorWaitedShare: waited };
+  expect(warnings({ ...late, ...shares })).toContainEqual(expect.stringMatching(text));
+});
+
 test('the warning about late sends names the cause', () => {
   const late = { latencyMs: latency(50, 106, 120), sendDelayMs: latency(1, 77, 90) };
   const warningsFor = (changes: Partial<Phase>) =>
