@@ -72,26 +72,28 @@ class LiveLines {
 
   /** Calls what writes complete lines to this terminal in another way. */
   above(write: () => unknown): void {
-    this.#erase();
+    const erasing = this.#erasing();
+    if (erasing !== '') this.#stream.write(erasing);
     write();
     this.#draw();
   }
 
-  #erase() {
-    if (this.#drawnLines === 0) return;
+  /** What takes the drawn lines off the screen; '' if there are none. */
+  #erasing(): string {
+    if (this.#drawnLines === 0) return '';
     const up = this.#drawnLines === 1 ? '' : `\u001b[${this.#drawnLines - 1}A`;
-    this.#stream.write(`\r${up}\u001b[J`);
     this.#drawnLines = 0;
+    return `\r${up}\u001b[J`;
   }
 
   /** The cursor stays behind the last line, so that the lines of another program that writes here are not erased. */
   #draw() {
-    this.#erase();
+    const erasing = this.#erasing();
     const lines = [...this.#works].at(-1)?.lines() ?? [];
-    if (lines.length === 0) return;
     // A line that wraps would be erased only in part.
     const width = (this.columns ?? Infinity) - 1;
-    this.#stream.write(lines.map((line) => line.slice(0, width)).join('\n'));
+    const text = erasing + lines.map((line) => line.slice(0, width)).join('\n');
+    if (text !== '') this.#stream.write(text);
     this.#drawnLines = lines.length;
   }
 }

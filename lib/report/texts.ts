@@ -3,6 +3,7 @@ import { basename, isAbsolute } from 'node:path';
 import { comparisonOf, hasRatio } from '../analysis/comparisons.ts';
 import { mergedLatency } from '../analysis/latency.ts';
 import { besideOf, inColumn } from '../analysis/metrics.ts';
+import { printable } from '../errors.ts';
 import { phasesIn, wholeRounds, withRounds } from '../analysis/phases.ts';
 import { isTooWide } from '../format.ts';
 import { chartsOf, roundsTable } from './charts.ts';
@@ -126,7 +127,7 @@ export function markdownReport(result: Result, contributions: readonly Contribut
   let text = lines.join('\n');
   for (const [file, name] of configNames(result))
     text = text.replaceAll(escape(file), () => escape(name));
-  return text;
+  return printable(text);
 }
 
 function collapsedTables(result: Result): Table[] {
@@ -302,5 +303,6 @@ function exact(value: number | null | undefined): Value {
 /** Numbers with six digits. */
 function cellOf(value: Value): string {
   if (typeof value === 'number') return String(Number(value.toPrecision(6)));
-  return /[",\r\n]/.test(value ?? '') ? `"${value?.replaceAll('"', '""')}"` : (value ?? '');
+  const text = printable(value ?? '');
+  return /[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }

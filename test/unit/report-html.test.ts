@@ -8,6 +8,7 @@ import type { PlotData } from '../../lib/report/html/figure.ts';
 import { headlineHtml } from '../../lib/report/html/headline.ts';
 import { Html, html, nothing, page, tableHtml } from '../../lib/report/html/page.ts';
 import { htmlReport } from '../../lib/report/html/run-page.ts';
+import { csvReport, markdownReport } from '../../lib/report/texts.ts';
 import { cellText } from '../../lib/report/table.ts';
 import type { Comparison, Phase, Result } from '../../lib/result/result.ts';
 import { variantTable } from '../../lib/report/run-tables.ts';
@@ -41,7 +42,7 @@ test('JSON in a script element cannot end it', async () => {
   const data: PlotData = { kind: 'bars', names: ['</script><!--<script>\u2028'], bars: [] };
   const text = await page('', nothing, [{ title: '', text: '', data, tables: [] }]);
   const [, json = ''] = /id="figures">([^<]*)<\/script>\n<script>/.exec(text) ?? [];
-  expect(JSON.parse(json)).toEqual([data]);
+  expect(JSON.parse(json)).toEqual([{ ...data, names: ['</script><!--<script> '] }]);
 });
 
 test('a table has the same cells as on the terminal, and marked verdicts', () => {
@@ -288,6 +289,16 @@ test('the page of a run without figures has no empty table', async () => {
   const silent = { ...workers, rounds: [], published: null };
   expect(await htmlReport(result([silent]), [], [])).not.toContain('<h2>The table</h2>');
   expect(await htmlReport(both, [], [])).toContain('<h2>The table</h2>');
+});
+
+test('no file of a run has characters that control a terminal', async () => {
+  const odd = 'x\u001by\u009bz\u202e';
+  const sides = [{ ...workers, name: odd }, openFileCache];
+  const of = result(sides, { title: odd, warnings: [odd] });
+  for (const text of [await htmlReport(of, [], []), markdownReport(of, []), csvReport(of)]) {
+    expect(text).toContain('x y z');
+    expect(text).not.toMatch(/[\u001b\u009b\u202e]|\\u001b/);
+  }
 });
 
 test('the page of a run is valid with a hostile title and no figures', async () => {

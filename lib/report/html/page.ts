@@ -4,6 +4,7 @@ import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { build, stop } from 'esbuild';
 import { withoutFound } from '../../../bin/bundle.mjs';
+import { printable } from '../../errors.ts';
 import type { PlotData } from './figure.ts';
 import {
   headingGroups,
@@ -23,7 +24,7 @@ export class Html {
 
 type Piece = Html | string | number | readonly Piece[];
 
-/** html`<p>${text}</p>`: escapes texts and numbers, joins lists. */
+/** html`<p>${text}</p>`: escapes texts and numbers, joins lists. No text has characters that control a terminal or turn its direction. */
 export function html(strings: TemplateStringsArray, ...pieces: readonly Piece[]): Html {
   return new Html(strings.map((text, index) => text + textOfPiece(pieces[index] ?? '')).join(''));
 }
@@ -33,7 +34,7 @@ export const nothing = new Html('');
 function textOfPiece(piece: Piece): string {
   if (piece instanceof Html) return piece.text;
   if (typeof piece === 'object') return piece.map(textOfPiece).join('');
-  return String(piece)
+  return printable(String(piece))
     .replaceAll('&', '&amp;')
     .replaceAll('<', '&lt;')
     .replaceAll('>', '&gt;')
@@ -145,6 +146,9 @@ export function figureHtml({ title, text, tables }: Figure, index: number): Html
 export const sideBySide = (tables: Part['tables']): Html =>
   html`<div class="side-by-side">${tables.map((table) => tableHtml(table))}</div>`;
 
+const printableTexts = (_: string, value: unknown) =>
+  typeof value === 'string' ? printable(value) : value;
+
 /** Whether a text begins as those of page. */
 export function isPage(text: string): boolean {
   return text.startsWith(`${head}default-src 'none'; script-src 'sha256-`);
@@ -163,7 +167,11 @@ export async function page(title: string, body: Html, figures: readonly Figure[]
   ]);
   const hash = createHash('sha256').update(script).digest('base64');
   // It cannot end the script element or begin a comment.
-  const json = JSON.stringify(figures.map(({ data }) => data)).replaceAll('<', '\\u003c');
+  const data = JSON.stringify(
+    figures.map((figure) => figure.data),
+    printableTexts,
+  );
+  const json = printable(data).replaceAll('<', '\\u003c');
   // Plot adds style elements to its drawings.
   const policy = `default-src 'none'; script-src 'sha256-${hash}'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'`;
   const drawing = html`<script type="application/json" id="figures">${new Html(json)}</script>
