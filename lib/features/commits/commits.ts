@@ -34,7 +34,7 @@ const gitSeconds = 300;
 const keptHours = 24;
 /** Older builds than these, those of the run among them, are removed. */
 const mostKept = 20;
-/** Number of lines that are shown of a build that fails. */
+/** Number of lines that are shown of a build that fails, above its error. */
 const linesOfFailure = 15;
 
 /** A hook's variables, which name its repository. Builds and servers may use git, too. */
@@ -271,8 +271,15 @@ async function makeCommit(
       ifLeft: 'start what servers need before bakeoff, or in --serve',
       signal,
       say: (line) => say([line]),
+      // The error has the last line.
       onFailure: (output) =>
-        say(output.trimEnd().split('\n').filter(Boolean).slice(-linesOfFailure)),
+        say(
+          output
+            .trimEnd()
+            .split('\n')
+            .filter(Boolean)
+            .slice(-linesOfFailure - 1, -1),
+        ),
     });
   const took = duration((performance.now() - beganAtMs) / 1000);
   writeFileSync(done, filesIn(tree));
