@@ -2,7 +2,7 @@
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { findKubectl } from '../../lib/features/kubernetes/kubectl.ts';
+import { findKubectl, KubectlError } from '../../lib/features/kubernetes/kubectl.ts';
 import { find, thisMachine } from '../../lib/setup/machine.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
 import { refusalOf } from '../fixtures/refused.ts';
@@ -46,6 +46,35 @@ test.skipIf(kubectl === undefined)('an unreachable cluster is a one-line error',
   );
   expect((await findKubectl('mine')).removal({})).toMatch(/ --context=nowhere --namespace=mine$/);
 });
+
+const config = '{"contexts": [{"name": "here", "context": {}}]}';
+
+test.each([
+  ['Please log in.', config, 'config view: answered "Please log in.", which is no JSON'],
+  ['null', config, 'config view: answered "null", which is not .*: has to be an object'],
+  [
+    '{"contexts": null}',
+    config,
+    'config view: answered .*, which is not .*contexts has to be a list',
+  ],
+  ['{"contexts": []}', config, 'has no current context: kubectl config use-context NAME'],
+  [config, '', 'get pods: answered nothing, which is no JSON'],
+  [config, 'null', 'get pods: answered "null", which is not .*: has to be an object'],
+  [config, '{"items": [null]}', 'get pods: answered .*, which is not .*items.*object'],
+])(
+  'an answer of kubectl that is of no use is named in one line: %s, %s',
+  async (view, get, said) => {
+    const folder = newFolder();
+    writeFileSync(path.join(folder, 'view'), view);
+    writeFileSync(path.join(folder, 'get'), get);
+    const answers = `#!/bin/sh\n[ "$1" = config ] && exec cat ${folder}/view\nexec cat ${folder}/get\n`;
+    writeFileSync(path.join(folder, 'kubectl'), answers, { mode: 0o755 });
+    stub('PATH', `${folder}:${process.env['PATH']}`);
+    const asked = findKubectl(undefined).then((found) => found.list('pods'));
+    await expect(asked).rejects.toThrow(new RegExp(`^kubectl ${said}`));
+    await expect(asked).rejects.toBeInstanceOf(KubectlError);
+  },
+);
 
 test.each([
   [{ name: '--server=http://192.0.2.1' }, undefined, '--server=http://192.0.2.1'],

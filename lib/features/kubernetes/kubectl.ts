@@ -1,5 +1,6 @@
 // Access to the cluster through the user's kubectl, and descriptions of what is wrong with pods.
 import { printable, UserError } from '../../errors.ts';
+import { check, list, open, text, type Form } from '../../form.ts';
 import { run } from '../../process.ts';
 import { causeLine } from '../../program-logs.ts';
 import { shellWord } from '../../scenario/load/shell-words.ts';
@@ -66,19 +67,21 @@ export async function findKubectl(namespace: string | undefined) {
     );
   }
   const kubectl = outputOf.bind(null, program);
-  const { contexts } = JSON.parse(
-    await kubectl(['config', 'view', '--minify', '--output=json']),
-  ) as { contexts: [{ name: string; context: { namespace?: string } }] };
-  const [{ name: context, context: settings }] = contexts;
+  const view = ['config', 'view', '--minify', '--output=json'];
+  const { contexts } = answerOf<Config>(await kubectl(view), configForm, 'config view');
+  const [current] = contexts;
+  if (current === undefined)
+    throw new KubectlError('kubectl has no current context: kubectl config use-context NAME');
+  const { name: context, context: settings } = current;
   const inPlace = [
     `--context=${context}`,
     `--namespace=${namespace ?? settings.namespace ?? 'default'}`,
   ];
   const limited = [...inPlace, `--request-timeout=${requestSeconds}s`];
-  const parsed = async <T>(...args: string[]) =>
-    JSON.parse(await kubectl(['get', ...args, '--output=json', ...limited])) as T;
+  const get = (...args: string[]) => kubectl(['get', ...args, '--output=json', ...limited]);
   const items = async (...args: string[]) => {
-    const all = (await parsed<{ items: ClusterObject[] }>(...args)).items;
+    const answer = await get(...args);
+    const { items: all } = answerOf<ObjectList>(answer, listForm, `get ${args[0]}`);
     for (const { kind, metadata, spec } of all)
       for (const name of [metadata.name, spec?.nodeName]) requireName(kind, name);
     return all;
@@ -88,7 +91,8 @@ export async function findKubectl(namespace: string | undefined) {
     /** Objects of these kinds, such as `testruns.k6.io,pods`, with these labels. */
     list: (what: string, labels?: Labels) =>
       labels === undefined ? items(what) : items(what, `--selector=${selector(labels)}`),
-    get: (kind: string, name: string) => parsed<ClusterObject>(kind, name),
+    get: async (kind: string, name: string) =>
+      answerOf<ClusterObject>(await get(kind, name), objectForm, `get ${kind}`),
     /** Returns the events of pods that the cluster refused to make; empty if this user may not read events. */
     refusals: () => items('events', '--field-selector=reason=FailedCreate').catch(() => []),
     async apply(manifests: readonly Manifest[]) {
@@ -116,6 +120,41 @@ export async function findKubectl(namespace: string | undefined) {
     /** Returns the end of a pod's log; '' without a log. */
     log: (pod: string) => kubectl(['logs', pod, '--tail=100', ...limited]).catch(() => ''),
   };
+}
+
+interface Config {
+  contexts: { name: string; context: { namespace?: string } }[];
+}
+
+interface ObjectList {
+  items: ClusterObject[];
+}
+
+const configForm = open({ contexts: list(open({ name: text, context: open({}) })) });
+const objectForm = open({ metadata: open({ name: text }) });
+const listForm = open({ items: list(objectForm) });
+
+/** How much of an answer an error quotes. */
+const mostQuoted = 80;
+
+/**
+ * Parses what kubectl answered to a call.
+ * @param form has the fields without which the answer is of no use; T may have others
+ * @throws KubectlError with the begin of another answer
+ */
+function answerOf<T>(answer: string, form: Form<unknown>, call: string): T {
+  let problem = 'is no JSON';
+  try {
+    const value: unknown = JSON.parse(answer);
+    const checked = check(form, value);
+    if ('value' in checked) return value as T;
+    problem = `is not what it answers for a cluster: ${checked.problem}`;
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error;
+  }
+  const begin = answer.trim().slice(0, mostQuoted);
+  const quoted = begin === '' ? 'nothing' : JSON.stringify(begin);
+  throw new KubectlError(`kubectl ${call}: answered ${quoted}, which ${problem}`);
 }
 
 /** A DNS-1123 name, as the API server requires for these objects. */
