@@ -26,6 +26,7 @@ import {
 import { print, reportRun, say, terminalOf } from './run-output.ts';
 import { canBeApart, tryOnce, type Tried } from './start-sides.ts';
 import { printGroupedHelp, readArguments, type Arguments, type Flag } from './arguments.ts';
+import { lookup } from 'node:dns/promises';
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
@@ -35,6 +36,7 @@ import { requestLines } from '../report/pages.ts';
 import { leftColumn, terminalTable, type Table } from '../report/table.ts';
 import { redirectionLines } from '../report/sentences.ts';
 import { shownUrl } from '../secrets.ts';
+import { isLoopback } from '../servers/index.ts';
 import { protocolName } from '../scenario/load.ts';
 import { isConfigured } from '../scenario/variants.ts';
 import { defineScenario } from '../scenario/define-scenario.ts';
@@ -111,7 +113,7 @@ export async function compareCommand(
     const tried = await tryAll(sides, ready, options);
     const comparable = flags.has('allow-different-bodies') ? tried.map(withoutHash) : tried;
     const comparison = scenarioOfSides(comparable, same, called);
-    sayDifferences(comparison, asked.notes, options);
+    sayDifferences(comparison, [...asked.notes, ...oneServerLines(same)], options);
     const planned = planOf(comparison.scenario, await canBeApart(tried, ready, options));
     const answerSeconds = ofVariants(planned, tried, (side) => side.answerSeconds ?? 0);
     const draft = { ...planned, answerSeconds };
@@ -231,13 +233,15 @@ export async function sameSides(sides: readonly Side[]): Promise<Side[][]> {
 }
 
 async function isSame(a: Side, b: Side): Promise<boolean> {
+  const hasOneAddress = await areOneAddress(a, b);
   const settings = ({ load, page, listen, server }: Side) => [
     load,
     page,
     listen.port,
     isConfigured(server) ? { ...server, config: [] } : server,
   ];
-  if (!isDeepStrictEqual(settings(a), settings(b))) return false;
+  const named = hasOneAddress ? { ...b, server: a.server } : b;
+  if (!isDeepStrictEqual(settings(a), settings(named))) return false;
   if (a.source.kind !== 'config' || b.source.kind !== 'config') return true;
   const [fileA, fileB] = [a.source.config.file, b.source.config.file];
   const text = await readFile(fileA);
@@ -248,6 +252,39 @@ async function isSame(a: Side, b: Side): Promise<boolean> {
     a.source.config.server === 'nginx' &&
     !/\b(?:include|root|alias)\s+["']?[^/\s"']/.test(text.toString('utf8'))
   );
+}
+
+/** Whether both are addresses of one port of this machine. Other hosts' names may be different sites of one server. */
+async function areOneAddress(a: Side, b: Side): Promise<boolean> {
+  if (a.server.name !== 'address' || b.server.name !== 'address') return false;
+  const [one, other] = [new URL(a.server.origin), new URL(b.server.origin)];
+  if (one.protocol !== other.protocol || one.port !== other.port) return false;
+  const [found, others] = await Promise.all([loopbackAddresses(one), loopbackAddresses(other)]);
+  return found.some((address) => others.includes(address));
+}
+
+/** The addresses of a URL's host, if it names this machine; else none. */
+async function loopbackAddresses({ hostname }: URL): Promise<string[]> {
+  const host = hostname.replace(/^\[|\]$/g, '');
+  if (!isLoopback(host)) return [];
+  const addresses = await lookup(host, { all: true }).catch(() => []);
+  return addresses.map(({ address }) => address);
+}
+
+/** Says which addresses are of one server. */
+function oneServerLines(same: readonly (readonly Side[])[]): string[] {
+  const groups = same.filter(([first]) => first?.source.kind === 'address');
+  return groups.map(
+    (group) =>
+      `${givenOrNames(group)} are one server: what differs between them is noise, and there is no verdict on it.`,
+  );
+}
+
+/** What was given for the sides, or their names if that is the same. */
+function givenOrNames(group: readonly Side[]): string {
+  const given = group.map((side) => side.given);
+  const names = new Set(given).size === given.length ? given : group.map(({ name }) => name);
+  return enumeration(names);
 }
 
 /**
@@ -272,7 +309,7 @@ function scenarioOf(
     page: pageOf(first),
     variants: sides.map((side): Variant => ({
       name: side.name,
-      server: side.server,
+      server: serverIn(side, same),
       ...present({
         load: isDeepStrictEqual(side.load, first.load) ? undefined : side.load,
         page: isDeepStrictEqual(pageOf(side), pageOf(first)) ? undefined : pageOf(side),
@@ -281,6 +318,13 @@ function scenarioOf(
     ...present({ control: isControl || undefined }),
     footnotes: [...same.map((group) => sameLine(group, isControl)), ...footnotes],
   };
+}
+
+/** The side's server. Names of one address have the first one, so that they count as one server. */
+function serverIn(side: Side, same: readonly (readonly Side[])[]): Side['server'] {
+  if (side.source.kind !== 'address') return side.server;
+  const group = same.find((sides) => sides.some(({ name }) => name === side.name));
+  return group?.[0]?.server ?? side.server;
 }
 
 /** A side's page, with the length and the statuses of its answer once it is known. */
@@ -316,9 +360,7 @@ function titlesOf(sides: readonly Side[]): string[] {
 function sameLine(group: readonly Side[], isControl: boolean): string {
   if (isControl)
     return `${group.length === 2 ? 'Both' : 'All'} sides are equal: what differs is noise.`;
-  const given = group.map((side) => side.given);
-  const names = new Set(given).size === given.length ? given : group.map(({ name }) => name);
-  return `${enumeration(names)} are equal: what differs between them is noise.`;
+  return `${givenOrNames(group)} are equal: what differs between them is noise.`;
 }
 
 function differingTable(sides: readonly Tried[]): Table | undefined {

@@ -1,6 +1,7 @@
 // The sides of `compare` and their scenario.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
 import { expect, test } from 'vitest';
 import { noAdditions } from '../fixtures/additions.ts';
 import { compareCommand, scenarioOfSides, sameSides } from '../../lib/cli/compare.ts';
@@ -408,6 +409,23 @@ test('the scenario reports identical sides', async () => {
   });
   const ports = [await addressSide('http://127.0.0.1'), await addressSide('http://127.0.0.1:80')];
   expect(await sameSides(await sidesFor(ports))).toHaveLength(1);
+});
+
+test.each([
+  ['http://127.0.0.1:8080/', 'http://localhost:8080/', true],
+  ['http://localhost:8080/', 'http://localhost:8080/', true],
+  ['http://127.0.0.1:8080/', 'http://127.0.0.1:8081/', false],
+  ['http://127.0.0.1:8080/', 'http://127.0.0.2:8080/', false],
+  // A server may have a site for each name.
+  ['http://one.invalid/', 'http://two.invalid/', false],
+])('%s and %s are one server: %s', async (one, other, isOne) => {
+  const sides = await sidesFor([await addressSide(`a=${one}`), await addressSide(`b=${other}`)]);
+  const same = await sameSides(sides);
+  expect(same).toHaveLength(isOne ? 1 : 0);
+  const { variants, control } = scenarioOfSides(all(sides), same).scenario;
+  expect(control).toBe(isOne || undefined);
+  const [first, second] = variants.map(({ server }) => server);
+  expect(isDeepStrictEqual(first, second)).toBe(isOne);
 });
 
 test('what cannot be planned is refused before a side is started', async () => {
