@@ -82,6 +82,23 @@ for (const name of 'scenario compare bisect knobs k8s calibrate report grafana c
 log.mockRestore();
 const shipped = await loadScenarios();
 const articles = articlesOf(shipped);
+
+test.each(articles)(
+  'README.md counts the claims of $id as its page does',
+  ({ id, claims = [] }) => {
+    const page = textOf(`docs/articles/${id}.md`);
+    const [, table = ''] = /^## What it claims\n\n([^]*?)\n\n/m.exec(page) ?? [];
+    const states = table
+      .split('\n')
+      .slice(2)
+      .map((row) => row.split(' | ')[1]);
+    expect(states).toHaveLength(claims.length);
+    const open = ['not decided', 'cannot be run'];
+    const decided = states.filter((state) => !open.includes(state ?? '')).length;
+    const holding = states.filter((state) => state === 'holds here').length;
+    expect(textOf('README.md')).toContain(`[${holding}/${decided}](docs/articles/${id}.md)`);
+  },
+);
 const scenarios = shipped.map(({ name }) => name);
 
 const linesOf = (page: string) => {
