@@ -127,7 +127,7 @@ export function markdownReport(result: Result, contributions: readonly Contribut
   let text = lines.join('\n');
   for (const [file, name] of configNames(result))
     text = text.replaceAll(escape(file), () => escape(name));
-  return printable(text);
+  return text;
 }
 
 function collapsedTables(result: Result): Table[] {
@@ -189,7 +189,7 @@ export function markdownParagraphs(lines: readonly string[]): string[] {
 
 /** Escapes text from untrusted sources, so that it makes no markup, link or mention. Underscores inside words may stay. */
 function escape(text: string): string {
-  const marked = text.replaceAll(
+  const marked = printable(text).replaceAll(
     /[\\|*<&`~]|(?<![\p{L}\p{N}])_|_(?![\p{L}\p{N}])|(?<=\])[[(]/gu,
     '\\$&',
   );
@@ -209,11 +209,11 @@ interface Row {
 /** Without figures if it is so wide that its ends tell nothing. */
 /** None if it is too wide, or of a single round. */
 function intervalOf(
+  { comparison }: Row,
   ratio: { ci95: readonly [number, number] } | null | undefined,
 ): readonly [number, number] | undefined {
   if (!ratio || isTooWide(ratio.ci95)) return undefined;
-  const [low, high] = ratio.ci95;
-  return low < high ? ratio.ci95 : undefined;
+  return comparison?.roundRatios.length === 1 ? undefined : ratio.ci95;
 }
 
 const ratioOf = ({ comparison }: Row) =>
@@ -239,13 +239,13 @@ const columns: Readonly<Record<string, (row: Row) => Value>> = {
   baseline: ({ comparison }) => comparison?.baseline,
   metric: ({ comparison }) => comparison?.metric,
   ratio: (row) => ratioOf(row)?.ratio,
-  ratio_low: (row) => intervalOf(ratioOf(row))?.[0],
-  ratio_high: (row) => intervalOf(ratioOf(row))?.[1],
+  ratio_low: (row) => intervalOf(row, ratioOf(row))?.[0],
+  ratio_high: (row) => intervalOf(row, ratioOf(row))?.[1],
   verdict: ({ comparison }) => comparison?.verdict,
   why: ({ comparison }) => comparison?.why,
   cpu_ratio: ({ comparison }) => comparison?.cpu?.ratio,
-  cpu_ratio_low: ({ comparison }) => intervalOf(comparison?.cpu)?.[0],
-  cpu_ratio_high: ({ comparison }) => intervalOf(comparison?.cpu)?.[1],
+  cpu_ratio_low: (row) => intervalOf(row, row.comparison?.cpu)?.[0],
+  cpu_ratio_high: (row) => intervalOf(row, row.comparison?.cpu)?.[1],
   state: ({ result }) => result.state,
   run: ({ result }) => result.run,
   at_least: ({ result, variant }) => foundRateOf(result, variant.name)?.atLeast.toString(),
@@ -265,8 +265,8 @@ function columnsOf(metric: ServerMetric): Record<string, (row: Row) => Value> {
   return {
     [factsOf(metric).column]: ({ variant }) => inColumn(metric, variant.rounds),
     [`${metric}_ratio`]: (row) => of(row)?.ratio,
-    [`${metric}_ratio_low`]: (row) => intervalOf(of(row))?.[0],
-    [`${metric}_ratio_high`]: (row) => intervalOf(of(row))?.[1],
+    [`${metric}_ratio_low`]: (row) => intervalOf(row, of(row))?.[0],
+    [`${metric}_ratio_high`]: (row) => intervalOf(row, of(row))?.[1],
   };
 }
 
