@@ -5,7 +5,13 @@ import { writeWhole } from '../writing.ts';
 import { duration, enumeration } from '../format.ts';
 import { total } from '../analysis/statistics.ts';
 import { Interrupted } from '../signals.ts';
-import { articleMarkdown, articleTitle, claimsTable, type ArticleRun } from '../report/article.ts';
+import {
+  articleMarkdown,
+  articleTitle,
+  claimsLines,
+  claimsTable,
+  type ArticleRun,
+} from '../report/article.ts';
 import { decidingRuns, keyOfResult } from '../report/claims.ts';
 import { articlePage } from '../report/html/article-page.ts';
 import { terminalTable, wrapLines } from '../report/table.ts';
@@ -318,6 +324,7 @@ async function writePage(sitting: Sitting, left: readonly ClaimRun[], startedAt:
   print(options, [
     ...terminalTable(claimsTable(run), terminalOf(options)),
     '',
+    ...claimsLines(run),
     ...leftLines(sitting, left, seconds),
     ...wrapLines([`${articleTitle(run.article)} in ${duration(seconds)} · ${where}`], Infinity),
   ]);

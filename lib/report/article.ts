@@ -2,7 +2,7 @@
 import type { Environment } from '../result/environment.ts';
 import type { Result, Verdict } from '../result/result.ts';
 import type { Article, Claim } from '../scenario/article.ts';
-import { enumeration } from '../format.ts';
+import { counts, enumeration } from '../format.ts';
 import { allNames } from '../present.ts';
 import { chartsOf } from './charts.ts';
 import { decideClaim, madeBy, ownFigures, type ClaimState } from './claims.ts';
@@ -36,7 +36,7 @@ export function articleTitle({ title, author, date }: Article): string {
 }
 
 /** The verdict whose colour shows each state. */
-const colours: Readonly<Record<ClaimState, Verdict>> = {
+export const colours: Readonly<Record<ClaimState, Verdict>> = {
   'holds here': 'faster',
   'holds here, but not the size': 'faster',
   'does not hold here': 'same',
@@ -68,6 +68,22 @@ export function claimsTable({ article, results, missing }: ArticleRun, inItsWord
     }),
     leftColumn('here', ({ seen }) => seen),
   ]);
+}
+
+/** "6 of 7 decided claims hold here; 4 not decided." No line for an article without claims. */
+export function claimsLines({ article, results, missing }: ArticleRun): string[] {
+  const states = (article.claims ?? []).map(
+    (claim) => decideClaim(claim, article, results, missing).state,
+  );
+  const number = (...some: ClaimState[]) => states.filter((state) => some.includes(state)).length;
+  const open = number('not decided');
+  const impossible = number('cannot be run');
+  const decided = states.length - open - impossible;
+  const holding = number('holds here');
+  let line = `${holding} of ${counts(decided, 'decided claim')} ${holding === 1 ? 'holds' : 'hold'} here`;
+  if (open > 0) line += `; ${open} not decided`;
+  if (impossible > 0) line += `; ${impossible} cannot be run`;
+  return states.length === 0 ? [] : [`${line}.`];
 }
 
 /** They have no part in a load. */
@@ -119,7 +135,7 @@ export function articleHead(run: ArticleRun, inItsWords = false): Part[] {
     {
       title: 'What it claims',
       tables: [claimsTable(run, inItsWords)],
-      below: [...missing, ...lines],
+      below: [...claimsLines(run), ...missing, ...lines],
     },
     { title: 'Where it was measured', tables: [environmentsTable(run)], below: [] },
   ];

@@ -90,6 +90,24 @@ export function decidingRuns(
   return decideRests(claim, article, results, []).flatMap(({ decidedBy }) => decidedBy ?? []);
 }
 
+/** The first comparison that a claim rests on, and by how much it tolerates to be the same; undefined without one. */
+export function comparisonOfClaim(
+  { rests }: Pick<Claim, 'rests'>,
+  results: ReadonlyMap<string, Result>,
+): { comparison: Comparison; sameWithin: number } | undefined {
+  const [rest] = rests;
+  if (rest?.is === undefined) return undefined;
+  const result = resultFor(rest, results);
+  const comparison = result && comparisonOf(result, rest.variant, rest.against);
+  if (result === undefined || comparison === undefined || comparison.ratio === 0) return undefined;
+  const publishedRatio = rest.unpublished === true ? null : comparison.publishedRatio;
+  return { comparison: { ...comparison, publishedRatio }, sameWithin: result.sameWithin };
+}
+
+/** A run that was made for the claim comes before that of the whole scenario. */
+const resultFor = (rest: ClaimRest, results: ReadonlyMap<string, Result>): Result | undefined =>
+  results.get(keyOfResult(rest.scenario, sidesOf(rest))) ?? results.get(rest.scenario);
+
 function decideRests(
   { rests }: Pick<Claim, 'rests'>,
   { resolution = usualResolution }: Pick<Article, 'resolution'>,
@@ -98,7 +116,7 @@ function decideRests(
 ): RestFinding[] {
   return rests.map((rest) => {
     const { scenario } = rest;
-    const result = results.get(keyOfResult(scenario, sidesOf(rest))) ?? results.get(scenario);
+    const result = resultFor(rest, results);
     const line = missing.find((reason) => reason.startsWith(`${scenario}: `));
     const why = line === undefined ? '' : line.slice(scenario.length);
     if (result === undefined) return undecided(`${scenario} was not run${why}`);

@@ -28,7 +28,14 @@ test('bisect finds the commit that made a server slower, beside one that does no
   const run = startCommand(
     [
       'bisect',
-      ...['--repo', repo, '--good', 'main~4', '--serve', 'node server.cjs', '--load', 'wrk -c 4'],
+      '--repo',
+      repo,
+      '--good',
+      'main~4',
+      '--serve',
+      'node server.cjs',
+      '--load',
+      'wrk -c 4',
       ...quickly,
       '--out',
       newOut(),

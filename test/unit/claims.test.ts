@@ -336,6 +336,7 @@ test('the page shows the claims, both machines and the tables', async () => {
     '| open-file-cache |',
     ' · 6 rounds, ',
     'Note: quick run with short rounds',
+    '1 of 1 decided claim holds here.',
   ])
     expect(markdown).toContain(text);
   const html = await articlePage(run, () => []);
@@ -344,6 +345,10 @@ test('the page shows the claims, both machines and the tables', async () => {
     expect(html).toContain(text);
   expect(html).toContain('<dt>open-file-cache</dt>');
   expect(html).toContain('<span>1.00 here</span>');
+  // Its effect as a bar with interval, and that of the article.
+  expect(html).toMatch(
+    /<strong>holds here<\/strong>: it is \*faster\*<\/div><div class="bar".*<i style=.*<b style=.*<u style=/,
+  );
 });
 
 test('the page says why a claim is open and what has a part, without noise of sums', async () => {

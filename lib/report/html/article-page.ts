@@ -3,21 +3,41 @@ import type { Result, VariantResult } from '../../result/result.ts';
 import {
   articleHead,
   articleTitle,
+  claimsLines,
+  colours,
   scenarioDetails,
   scenarioPart,
   type ArticleRun,
 } from '../article.ts';
+import { comparisonOfClaim, decideClaim } from '../claims.ts';
 import type { Contribute, Contribution } from '../contribution.ts';
+import { effectRows, type EffectRow } from './headline.ts';
 import { html, listHtml, nothing, page, partHtml, tableHtml, type Html } from './page.ts';
 
 export function articlePage(run: ArticleRun, contributionsTo: Contribute): Promise<string> {
   const title = articleTitle(run.article);
   const { url } = run.article;
   const source = url === undefined ? nothing : html`<p><a href="${url}">${url}</a></p>`;
-  const body = html`<header><h1>${title}</h1>${source}</header>
+  const body = html`<header><h1>${title}</h1>${source}${glanceHtml(run)}</header>
 ${articleHead(run, true).map((part) => html`<section>${partHtml(part, { wraps: true })}</section>`)}
 ${[...run.results].map(([key, result]) => scenarioHtml(key, result, contributionsTo(result)))}`;
   return page(title, body, []);
+}
+
+/** A row per claim: its state, and the effect here with its interval, beside that of the article. */
+function glanceHtml({ article, results, missing }: ArticleRun): Html {
+  const rows = (article.claims ?? []).map((claim): EffectRow => {
+    const { state } = decideClaim(claim, article, results, missing);
+    const measured = comparisonOfClaim(claim, results);
+    return {
+      label: html`<strong>${state}</strong>: ${claim.text}`,
+      colour: colours[state],
+      comparison: measured?.comparison,
+      sameWithin: measured?.sameWithin ?? 0,
+    };
+  });
+  if (rows.length === 0) return nothing;
+  return html`<p class="title">${claimsLines({ article, results, missing })} The bars are the effects here with their intervals, the dotted lines those of the article.</p>${effectRows(rows)}`;
 }
 
 function scenarioHtml(key: string, result: Result, contributions: readonly Contribution[]): Html {

@@ -33,17 +33,40 @@ export function headlineHtml(result: Result, contributions: readonly Contributio
 ${around}${paragraphs([result.title], 'title')}`;
 }
 
-/** Draws a row per comparison. All bars have one scale; the band shows the ratios that count as the same. */
+/** Draws a row per comparison. */
 function effectsHtml(
   shown: readonly Comparison[],
   result: Result,
   labelOf: (comparison: Comparison) => Html,
 ): Html {
   const judged = judgedOf(shown);
+  const rows = shown.map((comparison) => ({
+    comparison: judged.includes(comparison) ? comparison : undefined,
+    sameWithin: result.sameWithin,
+    colour: kindOf(comparison, result),
+    label: labelOf(comparison),
+  }));
+  return effectRows(rows);
+}
+
+export interface EffectRow {
+  label: Html;
+  /** That of this verdict. */
+  colour: Verdict;
+  /** Drawn as a bar; absent: none. */
+  comparison: Comparison | undefined;
+  /** See Result. */
+  sameWithin: number;
+}
+
+/** Draws the rows. All bars have one scale; the band shows the ratios that count as the same. */
+export function effectRows(rows: readonly EffectRow[]): Html {
+  const judged = rows.flatMap(({ comparison }) => comparison ?? []);
   let furthest = -Infinity;
-  for (const comparison of judged) {
+  for (const { comparison, sameWithin } of rows) {
+    if (comparison === undefined) continue;
     const drawn = [
-      1 + 2 * result.sameWithin,
+      1 + 2 * sameWithin,
       comparison.ratio,
       ...intervalOf(comparison),
       ...publishedOf(comparison),
@@ -51,11 +74,11 @@ function effectsHtml(
     for (const ratio of drawn) furthest = Math.max(furthest, Math.abs(gain(comparison, ratio)));
   }
   const reach = 1.05 * furthest;
-  const rows = shown.map((comparison) => {
-    const bar = judged.includes(comparison) ? barHtml(comparison, result, reach) : nothing;
-    return html`<div class="effect ${kindOf(comparison, result)}"><div>${labelOf(comparison)}</div>${bar}</div>\n`;
+  const drawn = rows.map(({ label, colour, comparison, sameWithin }) => {
+    const bar = comparison === undefined ? nothing : barHtml(comparison, sameWithin, reach);
+    return html`<div class="effect ${colour}"><div>${label}</div>${bar}</div>\n`;
   });
-  return html`<div class="effects${shown.length > 1 ? ' several' : ''}">${rows}${judged.slice(0, 1).map((comparison) => html`<div class="effect"><div></div>${endsHtml(comparison, reach)}</div>`)}</div>`;
+  return html`<div class="effects${rows.length > 1 ? ' several' : ''}">${drawn}${judged.slice(0, 1).map((comparison) => html`<div class="effect"><div></div>${endsHtml(comparison, reach)}</div>`)}</div>`;
 }
 
 /** Returns the verdict that gives the colour. A config that seems to differ from itself looks doubtful. */
@@ -114,7 +137,7 @@ const gain = ({ metric }: Comparison, ratio: number): number =>
   metrics[metric].lessIsBetter ? -Math.log(ratio) : Math.log(ratio);
 
 /** Draws a bar; better effects go to the right. The interval lies over the effect, and a line marks the article's effect. */
-function barHtml(comparison: Comparison, { sameWithin }: Result, reach: number): Html {
+function barHtml(comparison: Comparison, sameWithin: number, reach: number): Html {
   const place = (ratios: readonly number[]) => {
     const ends = ratios.map((ratio) => 50 + (50 * gain(comparison, ratio)) / reach);
     const [from, to] = [Math.min(...ends), Math.max(...ends)];
