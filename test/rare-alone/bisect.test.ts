@@ -3,6 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { newClosedFolder } from '../fixtures/new-folder.ts';
 import { newOut, startCommand, useHome } from '../scenario-run.ts';
 
 const home = useHome(['k6']);
@@ -40,7 +41,7 @@ test('bisect finds the commit that made a server slower, beside one that does no
       '--out',
       newOut(),
     ],
-    { ...home.env, BAKEOFF_PRIORITY: 'yes' },
+    { ...home.env, BAKEOFF_PRIORITY: 'yes', BAKEOFF_HOME: newClosedFolder() },
   );
   expect(await run.ended, run.stdout() + run.stderr()).toBe(0);
   const hashes = git('log', '--format=%h', '--abbrev=9', '-3').trim().split('\n');

@@ -10,6 +10,7 @@ import { find, thisMachine } from '../../lib/setup/machine.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
 import { run } from '../../lib/process.ts';
 import { listening } from '../fixtures/listening.ts';
+import { newClosedFolder } from '../fixtures/new-folder.ts';
 import { useHome } from '../scenario-run.ts';
 
 /** Flags that shorten a command. --fail-if needs a verdict, which takes four rounds. */
@@ -30,6 +31,10 @@ async function shorter(line: string) {
     ...(line.startsWith('npm run knobs') ? ['--knobs sendfile'] : []),
   ].join(' ');
 }
+
+/** Root builds no commits below a folder for temporary files. */
+const ofCommits = (line: string) =>
+  line.includes('--repo') ? { BAKEOFF_HOME: newClosedFolder() } : {};
 
 const lines = [
   ...readFileSync(join(projectRoot, 'README.md'), 'utf8').matchAll(/^```sh\n([^]*?)^```$/gm),
@@ -108,7 +113,7 @@ test.each(lines)('%s', async (line) => {
     command: 'sh',
     args: ['-c', line],
     cwd: folder,
-    env: { ...process.env, ...home.env, HOME: folder, SHORTER, PATH },
+    env: { ...process.env, ...home.env, ...ofCommits(line), HOME: folder, SHORTER, PATH },
   });
   // Runs this short sometimes report "slower", or have no verdict because of other work on the machine.
   const isUndecided = code === 1 && stderr.includes('it has no verdict');

@@ -3,6 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { newClosedFolder } from '../fixtures/new-folder.ts';
 import { newOut, readResult, startCommand, useHome } from '../scenario-run.ts';
 
 const home = useHome(['k6']);
@@ -42,7 +43,7 @@ test('a commit is built, and compared with another', async () => {
       '--out',
       out,
     ],
-    home.env,
+    { ...home.env, BAKEOFF_HOME: newClosedFolder() },
   );
   expect(await run.ended, run.stderr()).toBe(0);
   const result = readResult(out);

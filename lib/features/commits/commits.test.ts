@@ -13,10 +13,11 @@ import {
   utimesSync,
   writeFileSync,
 } from 'node:fs';
+import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect, test, vi } from 'vitest';
 import { commitSides, type AskedCommits } from './commits.ts';
-import { newFolder } from '../../../test/fixtures/new-folder.ts';
+import { newClosedFolder, newFolder } from '../../../test/fixtures/new-folder.ts';
 
 const serve = './server {port}';
 
@@ -24,7 +25,7 @@ const serve = './server {port}';
 function repository() {
   const folder = newFolder();
   const repo = path.join(folder, 'repo');
-  const place = path.join(folder, 'kept');
+  const place = path.join(newClosedFolder(), 'kept');
   mkdirSync(repo);
   const write = (file: string, text: string) => writeFileSync(path.join(repo, file), text);
   const git = (...args: string[]) =>
@@ -312,3 +313,17 @@ test('commits are built outside of a checkout of bakeoff, whose package.json and
   vi.resetModules();
   expect(path.relative(projectRoot, kept.folder)).toMatch(/^\.\.\//);
 });
+
+const isShared = (statSync(tmpdir()).mode & 0o002) !== 0;
+
+test.runIf(process.geteuid?.() === 0 && isShared)(
+  'root builds nothing where others may put packages',
+  async () => {
+    const { repo } = repository();
+    const place = path.join(newFolder(), 'kept');
+    const { make } = await commitSides(['first', 'main'], { repo, build: undefined, serve }, place);
+    await expect(make(new AbortController().signal, () => undefined)).rejects.toThrow(
+      /^root builds no commits in .*: others may write to .*, and could put packages there that they load; name another/,
+    );
+  },
+);

@@ -14,6 +14,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import path from 'node:path';
+import { whoMayWrite } from '../../../bin/trust.mjs';
 import type { AddedSides } from '../../cli/feature.ts';
 import { asName, readCommand, readName, requireDifferent, requireNumber } from '../../cli/sides.ts';
 import { inOneLine, usageError, UserError } from '../../errors.ts';
@@ -219,6 +220,7 @@ async function holdFolder(
   say: (lines: readonly string[]) => void,
 ): Promise<void> {
   makePrivateFolder(folder);
+  requireClosed(folder);
   const file = path.join(folder, kept.lock);
   if (held.has(folder)) return;
   if ((await lockFile(file)) === null) {
@@ -226,6 +228,22 @@ async function holdFolder(
     while ((await lockFile(file, 1)) === null) signal.throwIfAborted();
   }
   held.add(folder);
+}
+
+/**
+ * Node, npm, cargo and others look for packages and settings in all folders above a program's own, so nobody else may put some there.
+ * @throws UserError
+ */
+function requireClosed(folder: string): void {
+  let problem: string | undefined;
+  for (let above = path.dirname(folder); problem === undefined; above = path.dirname(above)) {
+    problem = whoMayWrite(above);
+    if (above === path.dirname(above)) break;
+  }
+  if (process.geteuid?.() === 0 && problem !== undefined)
+    throw new UserError(
+      `root builds no commits in ${folder}: ${problem}, and could put packages there that they load; name another folder in BAKEOFF_HOME`,
+    );
 }
 
 async function makeCommit(
