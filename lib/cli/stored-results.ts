@@ -4,14 +4,16 @@ import { readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { whoMayChange } from '../../bin/trust.mjs';
+import { judgedBy } from '../analysis/metrics.ts';
 import { prefixed, UserError } from '../errors.ts';
 import { readBytes } from '../files.ts';
 import { readEnvironment } from '../machine/cores.ts';
 import { readProcessors } from '../machine/processors.ts';
-import type { Result, VariantResult } from '../result/result.ts';
+import type { Metric, Result, VariantResult } from '../result/result.ts';
 import { checkResult } from '../result/result-file.ts';
 import { runName } from '../runner/make-plan.ts';
 import type { PlanDraft } from '../runner/plan.ts';
+import { isAtRate } from '../scenario/load.ts';
 import type { Scenario } from '../scenario/model.ts';
 import { localDraft, type AskedOptions } from './run-scenario.ts';
 
@@ -74,10 +76,9 @@ function resultIn(folder: string): Result | undefined {
 }
 
 /** Whether the result is complete, and a run of this plan would measure the same. */
-function isOfPlan(
-  result: Result,
-  { scenario, looks, together, quick, variants }: PlanDraft,
-): boolean {
+function isOfPlan(result: Result, plan: PlanDraft): boolean {
+  const { scenario, looks, together, quick, variants, cores, sameWithin } = plan;
+  const { serverCpus, generatorCpus } = result.environment;
   if (result.state !== 'complete' || result.article?.id !== scenario.article?.id) return false;
   const loadsPlanned = variants.map(({ variant: { name }, load }) => [name, lengthOf(load)]);
   const ran = result.variants.filter(({ server }) => server !== null);
@@ -85,6 +86,9 @@ function isOfPlan(
   return (
     result.quick === quick &&
     result.together === together &&
+    result.sameWithin === sameWithin &&
+    result.comparisons.every(({ metric }) => mayDecide(metric, plan)) &&
+    isDeepStrictEqual([serverCpus, generatorCpus], [cores.serverCpus, cores.generatorCpus]) &&
     isDeepStrictEqual(
       result.looks,
       looks.map(({ rounds }) => rounds),
@@ -95,4 +99,14 @@ function isOfPlan(
 
 function lengthOf({ command, threads, durationSeconds, requests }: VariantResult['load']) {
   return { command, threads, durationSeconds, requests };
+}
+
+/** Whether a comparison of the plan may be decided by the metric. */
+function mayDecide(metric: Metric, { metric: asked, variants }: PlanDraft): boolean {
+  if (asked !== undefined) return metric === asked;
+  return variants.some(({ load }) => {
+    const { together = false, streams = 1 } = load;
+    const ofPages = together && streams > 1;
+    return judgedBy({ ofPages, atRate: isAtRate(load), atLimit: false })[0] === metric;
+  });
 }

@@ -113,6 +113,11 @@ test('an open claim says how long it would take, and the run that was made for i
   expect(lines.join('\n')).toContain('holds here');
 });
 
+const judgedByCpu = measured([workers, openFileCache]).comparisons.map((pair) => ({
+  ...pair,
+  metric: 'cpu' as const,
+}));
+
 test.each<[string, Changes, string[]?]>([
   ['is not complete', { state: 'partial' }],
   ['has no article, like a result of an older version', { article: undefined }],
@@ -120,6 +125,9 @@ test.each<[string, Changes, string[]?]>([
   ['was a first look', { quick: true }],
   ['shared the chance of a false verdict with no other', { together: undefined }],
   ['had shorter loads', {}, ['--duration', '7s']],
+  ['had another tolerance', { sameWithin: 0.3 }],
+  ['was on other cores', {}, ['--server-cpus', '0', '--generator-cpus', '1']],
+  ['was judged by another metric', { comparisons: judgedByCpu }],
   [
     'was before the last boot',
     {
