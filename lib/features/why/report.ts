@@ -3,7 +3,7 @@ import { checkOf } from '../../analysis/alone.ts';
 import { measuredComparisons, variantOf } from '../../analysis/comparisons.ts';
 import { perRequestOf, reconnectsOf } from '../../analysis/phases.ts';
 import { total } from '../../analysis/statistics.ts';
-import { effect, counts, enumeration, hundredths, percent, short } from '../../format.ts';
+import { effect, counts, enumeration, hundredths, percent, short, whole } from '../../format.ts';
 import type { Result, VariantResult, Verdict } from '../../result/result.ts';
 import { perfCounts, type WhySide } from '../../result/why.ts';
 import {
@@ -91,11 +91,21 @@ function sumOf(parts: readonly PartChange[]) {
   };
 }
 
+/** With fewer requests per connection, most calls open the connections of the load: over TLS each takes a server a dozen. */
+const fewestPerConnection = 10;
+
+/** Whether what perf counted is of requests, and not of the begin of the load. */
+function countsHold({ variant, countedRequests = Infinity }: WhySide, result: Result): boolean {
+  const connections = variantOf(result, variant)?.load.connections ?? 0;
+  return countedRequests >= fewestPerConnection * connections;
+}
+
 type CallChange = ReturnType<typeof callChanges>[number];
 
 /** The largest difference first, calls that wait last. */
 function callChanges({ variant, baseline }: Pair, result: Result) {
   const sides = [variant, baseline];
+  if (!sides.every((side) => countsHold(side, result))) return [];
   // To open the load's connections takes a server a call or two of a kind for each.
   const openingOf = ({ variant: name, countedRequests = Infinity }: WhySide) =>
     (2 * (variantOf(result, name)?.load.connections ?? 0)) / countedRequests;
@@ -114,8 +124,11 @@ function callChanges({ variant, baseline }: Pair, result: Result) {
   return changes.sort((a, b) => Number(a.waits) - Number(b.waits) || b.size - a.size);
 }
 
-/** 2.003 is "2", 0.497 is "0.5". */
-const perRequest = (count: number): string => String(Number(count.toPrecision(2)));
+/** 2.003 is "2", 0.497 is "0.5", 1204 is "1,200". */
+function perRequest(count: number): string {
+  const rounded = Number(count.toPrecision(2));
+  return rounded >= 1000 ? whole(rounded) : String(rounded);
+}
 
 function callText({ name, now, before }: CallChange): string {
   if (now < leastCalls.usual)
@@ -150,7 +163,7 @@ function causesOf(pair: Pair, result: Result): string[] {
   if (!ofCost && !isDecided(comparison)) return [];
   const causes = factsText(variantOf(result, variant.variant), variantOf(result, baseline.variant));
   // Parts and calls vary from one look to the next: they explain nothing if CPU time per request does not differ.
-  if (ofCost) causes.push(...costTexts(pair, result), ...switchesText(pair));
+  if (ofCost) causes.push(...costTexts(pair, result), ...switchesText(pair, result));
   causes.push(...waitText(pair, result));
   if (ofCost && causes.length === 0)
     causes.push(
@@ -212,7 +225,8 @@ function othersText(parts: readonly PartChange[], { variant, baseline }: Pair): 
   return `${variant.variant} spends ${enumeration(texts)} than ${baseline.variant}`;
 }
 
-function switchesText({ variant, baseline }: Pair): string[] {
+function switchesText({ variant, baseline }: Pair, result: Result): string[] {
+  if (![variant, baseline].every((side) => countsHold(side, result))) return [];
   const [now = 0, before = 0] = [variant, baseline].map(({ counts }) => counts.contextSwitches);
   const [few, many] = [Math.min(now, before), Math.max(now, before)];
   if (many - few < leastSwitches.more || many < leastSwitches.times * few) return [];
@@ -292,7 +306,12 @@ export function whyPart(result: Result): Part[] {
   const below = [
     `The parts are perf's shares of the CPU time per request in the rounds. While perf looked on it was, against that: ${enumeration(added)}.`,
   ];
-  const tables = [countsTable(sides), timesTable(sides, result), functionsTable(sides)];
+  const counted = sides.filter((side) => countsHold(side, result));
+  for (const { variant, countedRequests = 0 } of sides.filter((side) => !counted.includes(side)))
+    below.push(
+      `${variant}: system calls are left out: only ${counts(countedRequests, 'request')} ended while perf counted, so most calls opened the connections of the load.`,
+    );
+  const tables = [countsTable(counted), timesTable(sides, result), functionsTable(sides)];
   return [{ title: 'Per request:', tables, below }];
 }
 

@@ -196,6 +196,24 @@ describe('the sentence', () => {
     },
   );
 
+  it('leaves calls out if their load hardly had time for more than its connections', () => {
+    const many = { ...plain, calls: { ...plain.calls, epoll_ctl: 14_000 }, switches: 40 };
+    const madeWith = (countedRequests: number) => {
+      const made = looked(plain, many);
+      for (const variant of made.variants)
+        Object.assign(variant, { load: { ...variant.load, connections: 1000 } });
+      for (const side of made.why?.sides ?? []) side.countedRequests = countedRequests;
+      return made;
+    };
+    expect(whyLines(madeWith(20_000))[0]).toContain('makes 14,000 system calls per request');
+    expect(whyLines(madeWith(3)).join()).not.toMatch(/calls|switches/);
+    const [part] = whyPart(madeWith(3));
+    expect(part?.tables[0]?.rows).toEqual([]);
+    expect(part?.below).toContain(
+      'workers: system calls are left out: only 3 requests ended while perf counted, so most calls opened the connections of the load.',
+    );
+  });
+
   it.each([
     [0, 'with a full TLS handshake'],
     [0.9, 'with a TLS handshake (90 % of them resumed a session)'],
