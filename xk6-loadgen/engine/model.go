@@ -107,6 +107,7 @@ type openModel struct {
 	idle      connRing // idle slots could start an attempt as soon as one is due, since idleSince.
 	idleSince int64
 	stalled   int64 // see standstill
+	givenUp   int64 // givenUp are requests of a count that could not leave in time.
 }
 
 // take allows the request that is due. A slot that asks too early becomes idle.
@@ -119,6 +120,9 @@ func (m *openModel) take(c *conn) (a attempt, taken bool) {
 	if l.plan.KeepAlive && phase <= warming && !c.openedAhead {
 		c.openedAhead = true // A first request before the window, so that none in it waits for a connect
 		return l.begins(l.mix.next(), l.clock), true
+	}
+	if m.isFarBehind() {
+		_, m.due = m.schedule.Missed(l.turn.dueFrom, never, func(int64, int64) {})
 	}
 	due := m.due
 	if due > l.clock || !m.mayStart() {
@@ -137,6 +141,16 @@ func (m *openModel) take(c *conn) (a attempt, taken bool) {
 	return a, true
 }
 
+// isFarBehind tells whether a turn's ramp is over, and less than half of what was due in it has left. Its requests, which do not count, would
+// then take all of the turn's time; they are left out. So is what an earlier turn could not send.
+func (m *openModel) isFarBehind() bool {
+	l := m.loop
+	if l.window.phase != measuring || l.shared.alone || l.clock < l.turn.dueFrom {
+		return false
+	}
+	return l.turn.dueFrom-m.due > max(l.shared.turn.ramp/2, int64(rateSlice))
+}
+
 // mayStart tells whether a request that is due now may leave: the turn goes on, and the phase or the loop's share of a count is not over.
 func (m *openModel) mayStart() bool {
 	l := m.loop
@@ -146,7 +160,23 @@ func (m *openModel) mayStart() bool {
 	if l.plan.Requests == 0 || l.window.phase == warming {
 		return m.due < l.window.phaseEnd
 	}
-	return l.window.phase == measuring && l.share.left > 0
+	if l.window.phase != measuring || l.share.left == 0 {
+		return false
+	}
+	if l.clock > l.window.phaseEnd+l.plan.overtime() {
+		m.giveUp()
+		return false
+	}
+	return true
+}
+
+// giveUp ends a count whose time is long over.
+func (m *openModel) giveUp() {
+	l := m.loop
+	m.givenUp, l.share.left = m.givenUp+l.share.left, 0
+	if !l.shared.alone {
+		l.turn.endBy(l.clock)
+	}
 }
 
 func (m *openModel) idles(c *conn) {
@@ -234,9 +264,14 @@ func (m *openModel) noteStandstill() {
 
 func (m *openModel) standstill() int64 { return m.stalled }
 
-// missed finds none of a count, all of which were made, unless the load was stopped.
+// missed finds none of a count, all of which were made, unless the load was stopped or the rest was given up.
 func (m *openModel) missed(before int64) (n int64) {
 	l := m.loop
+	if m.givenUp > 0 {
+		n = m.givenUp + l.share.left
+		l.noteWait(l.clock-l.window.phaseEnd, n) // At least: all were due in the window
+		return n
+	}
 	most := never
 	switch stopped := l.shared.stop.Load(); {
 	case l.plan.Requests > 0 && !stopped:

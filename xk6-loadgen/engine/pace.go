@@ -28,11 +28,15 @@ const (
 	probeLimit          = second
 	longestProbe        = longestRamp / 2 // for the first answer: twice a longer one does not fit into a ramp
 	queuesFrom          = 2               // from this multiple of the latency without a queue on, the requests of a load queue
-	growsFrom           = 0.01            // a queue that grows by this share of the rate does not settle
+	growsFrom           = 0.01            // a queue that grows by this share of the rate settles late, if at all
+	neverSettles        = 0.5             // one that grows by this share never does, however long the ramp is
 
 	longestSteal = int64(20e6) // how much of a turn's cores the host may take; with more the generator stalled
 	mostLeftOut  = 0.25        // the share of cycles to leave out at most: on a machine that is never quiet all count
 )
+
+// overtimeWindows: a server that cannot do a third of a rate is not asked for all of its requests. In a sweep these fit into a turn.
+const overtimeWindows = 2
 
 // longestStandstill is how late a request may leave although a connection is free for it; later, the generator stalled.
 var longestStandstill = int64(5e6)
@@ -44,6 +48,7 @@ type pace struct {
 	// Over spread the connections begin one after the other (0: at once).
 	ramp, step, spread int64
 	patience, quiet    int64 // A drain ends patience after the turn, or quiet after the last response.
+	isFutile           bool  // the queue of a rate never settles, so a ramp would only make it longer
 	waits              bool  // no queue forms: the server spends its time waiting for a backend, a disk or a timer, or is hardly loaded
 }
 
@@ -76,8 +81,15 @@ func (r *run) choosePace() {
 	if r.plan.Rate > 0 {
 		p.ramp = min(2*age, longestRamp)
 		p.slice = max(rateSlice, time.Duration(answersPerRateSlice*age))
-		if c := s.warmth.continuous; c != nil && c.QueueGrowthPerSecond > growsFrom*r.plan.Rate {
+		growth := 0.0
+		if c := s.warmth.continuous; c != nil {
+			growth = c.QueueGrowthPerSecond / r.plan.Rate
+		}
+		if growth > growsFrom {
 			p.slice = longestSlice
+		}
+		if growth > neverSettles {
+			p.ramp, p.isFutile = 0, true
 		}
 		p.slice = min(longestSlice, p.slice)
 		return
@@ -139,6 +151,9 @@ func (p *plan) window() int64 {
 	return int64(p.Duration)
 }
 
+// overtime is for how long after its window a count at a rate may go on; what has not left by then never does.
+func (p *plan) overtime() int64 { return overtimeWindows*p.window() + second }
+
 // settlePaces gives all sides turns of one mean length, which it returns: `asked`, or the longest that one of them needs.
 func settlePaces(runs []*run, asked time.Duration) time.Duration {
 	slice, rateRamp := asked, int64(0)
@@ -151,7 +166,7 @@ func settlePaces(runs []*run, asked time.Duration) time.Duration {
 	for _, r := range runs {
 		p := &r.shared.turn.pace
 		r.shared.turn.inOneTurn = inOneTurn
-		if isOpen := r.plan.Rate > 0; inOneTurn && (isOpen || p.ramp > 0) {
+		if isOpen := r.plan.Rate > 0; inOneTurn && !p.isFutile && (isOpen || p.ramp > 0) {
 			p.ramp = max(p.ramp, int64(r.plan.Warmup))
 			if isOpen {
 				// The queue settles in a ramp of half a turn, which is long against the ages that the turn was chosen by.
@@ -167,7 +182,7 @@ func settlePaces(runs []*run, asked time.Duration) time.Duration {
 	}
 	for _, r := range runs {
 		p := &r.shared.turn.pace
-		if p.slice = slice; r.plan.Rate > 0 {
+		if p.slice = slice; r.plan.Rate > 0 && !p.isFutile {
 			p.ramp = rateRamp // All sides have the same arrivals
 		}
 	}

@@ -236,7 +236,7 @@ func (out outcome) check(t testing.TB, ctx context.Context, o Options) {
 	if causes != result.ErrorTotal() {
 		t.Errorf("%d errors, but %d by their causes: %v %v", result.ErrorTotal(), causes, ErrorCauseNames, result.Causes)
 	}
-	if o.Requests > 0 && ctx.Err() == nil && result.Requests != o.Requests {
+	if o.Requests > 0 && ctx.Err() == nil && result.Requests+result.Unsent != o.Requests {
 		t.Errorf("asked for %d requests, made %d", o.Requests, result.Requests)
 	}
 	covered := 0.0

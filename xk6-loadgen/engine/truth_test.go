@@ -95,6 +95,55 @@ func TestARateBeyondTheServerIsNotServed(t *testing.T) {
 	}
 }
 
+// The server does 1,000 requests/s, a twentieth of the rate. All 4,000 requests would take it 4 s, of which 0.2 s are asked for.
+func TestACountFarBeyondTheServerIsGivenUp(t *testing.T) {
+	t.Parallel()
+	const requests = 4000
+	change := func(side *Side) {
+		side.Rate, side.Warmup, side.Requests, side.Connections = 20_000, 300*time.Millisecond, requests, 40
+	}
+	for _, urls := range [][]string{
+		{serve(t, oneQueue(every(time.Millisecond))).url},
+		{serve(t, oneQueue(every(time.Millisecond))).url, serve(t, oneQueue(every(time.Millisecond))).url},
+	} {
+		for _, r := range alternate(t, 0, sidesOf(change, urls...)...) {
+			all := r.Requests + r.Unsent + r.InFlight
+			if r.Unsent < requests/4 || r.Requests < requests/4 || all != requests {
+				t.Errorf("of %d requests %d ended and %d were not sent, %d are in flight", requests, r.Requests, r.Unsent, r.InFlight)
+			}
+			if r.Turns != nil && r.Turns.RampMs > 100 {
+				t.Errorf("a ramp of %g ms", r.Turns.RampMs)
+			}
+		}
+	}
+}
+
+// After the warm-up the server does 300 requests/s. The ramp's 1,500 requests alone would take it 5 s.
+func TestARampThatCannotBeServedIsLeftOut(t *testing.T) {
+	t.Parallel()
+	const rate, requests = 5000, 1000
+	tried(t, func() string {
+		slow := func(n int, _ time.Duration) time.Duration {
+			if n < rate*3/10 {
+				return 0
+			}
+			return time.Second / 300
+		}
+		change := func(side *Side) {
+			side.Rate, side.Warmup, side.Requests, side.Connections = rate, 300*time.Millisecond, requests, 40
+		}
+		urls := []string{serve(t, oneQueue(slow)).url, serve(t, oneQueue(every(time.Microsecond))).url}
+		results := alternate(t, 0, sidesOf(change, urls...)...)
+		if r := results[0]; r.Requests < requests/5 || r.Requests+r.Unsent+r.InFlight != requests {
+			return fmt.Sprintf("of %d requests %d ended, %d were not sent", requests, r.Requests, r.Unsent)
+		}
+		if r := results[1]; r.Requests != requests {
+			return fmt.Sprintf("of the other server's %d requests %d ended", requests, r.Requests)
+		}
+		return ""
+	})
+}
+
 // notServed wants 1,300 requests/s of a server with 1,000, and of one with 2,000. A machine that pauses lowers the first one's capacity if
 // its connections are few; what it does not answer is still in its queue.
 func notServed(r []outcome) (problem string) {

@@ -251,7 +251,8 @@ func TestPaces(t *testing.T) {
 		probe, p50, slow int64
 		rare             bool // slow responses are one in 200, not one in 20
 		rate             float64
-		left             int64 // left is the CPU time of work that the server does after the warm-up
+		growth           float64 // growth is that of the queue, per second
+		left             int64   // left is the CPU time of work that the server does after the warm-up
 		waits            bool
 		slice            time.Duration
 		ramp             int64
@@ -265,6 +266,8 @@ func TestPaces(t *testing.T) {
 		"leaves work for later":            {probe: ms / 20, p50: ms, slow: ms, left: 10 * ms, slice: 160 * time.Millisecond, ramp: 19 * ms},
 		"hardly loaded, at a rate":         {p50: ms / 5, slow: ms / 5, rate: 100, slice: rateSlice, ramp: 2 * ms / 5},
 		"with a short queue at a rate":     {p50: 20 * ms, slow: 20 * ms, rate: 100, slice: 800 * time.Millisecond, ramp: 40 * ms},
+		"near its limit, at a rate":        {p50: 20 * ms, slow: 20 * ms, rate: 100, growth: 5, slice: longestSlice, ramp: 40 * ms},
+		"far beyond its limit, at a rate":  {p50: 400 * ms, slow: 400 * ms, rate: 100, growth: 60, slice: longestSlice},
 	} {
 		o := options(nobody)
 		o.Duration, o.Warmup, o.Rate = time.Second, time.Second, c.rate
@@ -277,6 +280,9 @@ func TestPaces(t *testing.T) {
 		l.counts.interval.latency.recordMany(c.p50, 1000-slow)
 		l.counts.interval.latency.recordMany(c.slow, slow)
 		s.probe.latency = c.probe
+		if c.growth > 0 {
+			s.warmth.continuous = &Continuous{QueueGrowthPerSecond: c.growth}
+		}
 		if c.left > 0 {
 			const cpuMicros = 100
 			s.warmth.continuous = &Continuous{CPUMicros: cpuMicros}
@@ -284,7 +290,7 @@ func TestPaces(t *testing.T) {
 		}
 		r := &run{plan: l.plan, shared: s, loops: []*loop{l}}
 		r.choosePace()
-		near := func(got, want float64) bool { return got > 0.95*want && got < 1.05*want }
+		near := func(got, want float64) bool { return got >= 0.95*want && got <= 1.05*want }
 		if p := s.turn.pace; p.waits != c.waits || !near(float64(p.slice), float64(c.slice)) || !near(float64(p.ramp), float64(c.ramp)) {
 			t.Errorf("%s: waits %v, slices of %v after a ramp of %v, want %v, %v, %v", name, p.waits, p.slice, time.Duration(p.ramp), c.waits, c.slice, time.Duration(c.ramp))
 		}

@@ -56,7 +56,7 @@ type Schedule interface {
 	Next() (due int64)             // Next takes the request that is due, and returns when the one after it is.
 	Shift(by int64)                // Shift moves the times of all requests that have not been taken; the caller moves the due time it has.
 	// Missed takes up to `most` requests that are due earlier than before, and reports when they are: one by one, or count of them together
-	// with the time of the first. A loop calls it once, at its window's end. It returns how many there were, and when the next one is due.
+	// with the time of the first. A loop calls it at its window's end, or where it leaves requests out. It returns how many there were, and when the next one is due.
 	Missed(before, most int64, report func(due, count int64)) (n, due int64)
 }
 
