@@ -91,7 +91,7 @@ const templates: Templates<Finding> = {
     return `${oneSidedText(f)}, so ${oneSidedConsequence(f, pair)}: ${remedies[f.kind]}, and run again`;
   },
   pauses: (f) =>
-    `${enumeration(f.variants)} paused for about ${scaledTime(f.usualMs)} at a time, and a round of ${scaledTime(1000 * f.loadSeconds)} with one pause more has fewer requests: longer rounds even that out (--duration ${f.neededSeconds}s)`,
+    `${enumeration(f.variants)} paused for about ${scaledTime(f.usualMs)} at a time, and a round of ${Number(f.loadSeconds.toFixed(2))} s with one pause more has fewer requests: longer rounds even that out (--duration ${f.neededSeconds}s)`,
   steal: (f) =>
     `steal time: the host gave others up to ${useText(f, f.of)}: run again when it is quieter, or on a machine of your own`,
   'others-beside-generator': (f, _, all) =>

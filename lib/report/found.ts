@@ -1,4 +1,5 @@
 // What a search found, and the curves of latency by rate.
+import { queueGrows } from '../analysis/limit.ts';
 import type { Curve, CurvePoint } from '../analysis/curves.ts';
 import { scaledTime } from '../format.ts';
 import type { FoundRate, RateStep, Result, VariantResult } from '../result/result.ts';
@@ -60,10 +61,13 @@ export function curvesOf(result: Result): Curve[] {
   });
 }
 
-/** The variants of a config, each at its rate. */
+/** The variants of a config, each at its rate. A queue that grows has a latency for each length of a run. */
 function seriesPoints(variants: readonly VariantResult[], name: string): CurvePoint[] {
-  return variants.flatMap(({ series, load: { rate }, latencyMs }) => {
+  return variants.flatMap((variant) => {
+    const { series, latencyMs } = variant;
+    const { rate } = variant.load;
     if (series !== name || rate === undefined || latencyMs === null) return [];
+    if (queueGrows(variant)) return [];
     return { rate, p50: latencyMs.p50, p99: latencyMs.p99 };
   });
 }

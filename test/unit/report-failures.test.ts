@@ -4,6 +4,7 @@ import type { MeasuredVariant } from '../../lib/analysis/verdict.ts';
 import { inEveryRun } from '../../lib/cli/run-options.ts';
 import { reportRun } from '../../lib/cli/run-output.ts';
 import { UserError } from '../../lib/errors.ts';
+import { curvesOf } from '../../lib/report/found.ts';
 import { cellText } from '../../lib/report/table.ts';
 import type { Phase, Result } from '../../lib/result/result.ts';
 import { variantTable } from '../../lib/report/run-tables.ts';
@@ -71,6 +72,13 @@ test('a rate beyond the capacity shows what was made and how the queue grows, bu
   ]);
   for (const title of ['p50 ms', 'p99 ms', 'max ms'])
     expect(columnOf(tableOf(overloaded(growth)), title)).toEqual(['grows']);
+  // The curve has no point where the table has no latency.
+  const ofSeries = (of: Phase) => [{ ...atRate(of, 'nginx', 1300), series: 'nginx' }];
+  expect(curvesOf(result(ofSeries(overloaded(growth))))).toEqual([]);
+  const slow = { perSecond: 1, standardError: 5 };
+  expect(curvesOf(result(ofSeries(overloaded(slow))))).toEqual([
+    { name: 'nginx', points: [{ rate: 1300, p50: 40, p99: 90 }] },
+  ]);
   for (const over of [
     overloaded(growth),
     // Each round alone may be chance, but not all of them together.

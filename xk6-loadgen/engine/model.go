@@ -108,6 +108,7 @@ type openModel struct {
 	idleSince int64
 	stalled   int64 // see standstill
 	givenUp   int64 // givenUp are requests of a count that could not leave in time.
+	overdue   int64 // overdue is how long the window was over by then, in nanoseconds.
 }
 
 // take allows the request that is due. A slot that asks too early becomes idle.
@@ -174,6 +175,7 @@ func (m *openModel) mayStart() bool {
 func (m *openModel) giveUp() {
 	l := m.loop
 	m.givenUp, l.share.left = m.givenUp+l.share.left, 0
+	m.overdue = l.clock - l.window.phaseEnd
 	if !l.shared.alone {
 		l.turn.endBy(l.clock)
 	}
@@ -269,7 +271,7 @@ func (m *openModel) missed(before int64) (n int64) {
 	l := m.loop
 	if m.givenUp > 0 {
 		n = m.givenUp + l.share.left
-		l.noteWait(l.clock-l.window.phaseEnd, n) // At least: all were due in the window
+		l.noteWait(m.overdue, n) // At least: all were due in the window
 		return n
 	}
 	most := never

@@ -111,6 +111,10 @@ func TestACountFarBeyondTheServerIsGivenUp(t *testing.T) {
 			if r.Unsent < requests/4 || r.Requests < requests/4 || all != requests {
 				t.Errorf("of %d requests %d ended and %d were not sent, %d are in flight", requests, r.Requests, r.Unsent, r.InFlight)
 			}
+			// The window of 0.2 s was over for 1.4 s.
+			if r.LatencyMs.P99 < 1300 {
+				t.Errorf("requests that were not sent count with waits of %g ms", r.LatencyMs.P99)
+			}
 			if r.Turns != nil && r.Turns.RampMs > 100 {
 				t.Errorf("a ramp of %g ms", r.Turns.RampMs)
 			}
