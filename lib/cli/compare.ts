@@ -103,8 +103,11 @@ export async function compareCommand(
   return withRun(options, kinds, {}, async (run) => {
     const sides = sidesWithLoads(given, asked, run.cores);
     const same = await sameSides(sides);
-    const planOf = (scenario: Scenario, ownLoopbacks = false) =>
-      makePlan(scenario, scenario.variants, run.cores, { ...options, exact: false, ownLoopbacks });
+    const planOf = (scenario: Scenario, ownLoopbacks = false) => {
+      const asked = { ...options, exact: false, ownLoopbacks };
+      const draft = makePlan(scenario, scenario.variants, run.cores, asked);
+      return options.instead?.plan(draft) ?? draft;
+    };
     // What cannot be planned is refused before anything is installed or started; the answers of the sides complete the plan.
     planOf(scenarioOf(sides, same, called));
     const servers = sides.map(({ server }) => server);

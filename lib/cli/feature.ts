@@ -4,7 +4,7 @@
 import type { Contribute, Contribution } from '../report/contribution.ts';
 import type { AnyTemplates } from '../report/finding-words.ts';
 import type { Result } from '../result/result.ts';
-import type { Examiner } from '../runner/examine.ts';
+import type { CallCounter, Examiner, Instead } from '../runner/examine.ts';
 import type { PlannedMachines } from '../runner/machines.ts';
 import type { Planner } from '../runner/make-plan.ts';
 import type { Observer } from '../runner/observers/observer.ts';
@@ -46,7 +46,7 @@ export interface RunPart {
   requestFlags?: Readonly<Record<string, Flag>>;
   /** Returns the requests that requestFlags ask for; undefined if none of the flags is given. Throws UserError (exit code 2). */
   requests?(parsed: Arguments, sides: readonly Given[]): Promise<AskedRequests | undefined>;
-  /** Flags of compare that say what its sides are. */
+  /** Flags of compare alone. */
   sideFlags?: Readonly<Record<string, Flag>>;
   /** Returns the sides that sideFlags ask for; undefined if none of the flags is given. Throws UserError (exit code 2). */
   sides?(parsed: Arguments): Promise<AddedSides | undefined>;
@@ -66,6 +66,13 @@ export interface RunPart {
    */
   machines?(parsed: Pick<Arguments, 'flags' | 'read'>): PlannedMachines | undefined;
   examiner?: Examiner;
+  /** Returns what the flags ask for instead of rounds. Reads --fail-if. Throws UserError (exit code 2). */
+  instead?(
+    parsed: Pick<Arguments, 'flags' | 'read'>,
+    parts: readonly RunPart[],
+  ): Instead | undefined;
+  /** Throws UserError with what is missing. */
+  callCounter?(signal: AbortSignal): Promise<CallCounter>;
 }
 
 export interface AddedSides {

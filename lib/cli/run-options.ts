@@ -170,6 +170,7 @@ export function readRunOptions(
 ) {
   for (const [name, { check }] of Object.entries(addedFlags(runParts)))
     if (check !== undefined) read(name, check);
+  const instead = firstOf(runParts, (part) => part.instead?.({ flags, read }, runParts));
   const isGiven = (flag: CoreFlag) => flags.has(flag) || undefined;
   return {
     ...present({
@@ -179,7 +180,7 @@ export function readRunOptions(
       sameWithin: read('same-within', readPercent),
       arrivals: read('arrivals', oneOfNames(['constant', 'poisson'])),
       metric: read('metric', oneOfNames(metricNames)),
-      failIf: read('fail-if', readFailIf),
+      failIf: instead ? undefined : read('fail-if', readFailIf),
       waitSeconds: read('wait', seconds(1)),
       durationSeconds: read('duration', seconds(0.1)),
       warmupSeconds: read('warmup', (flag, text) =>
@@ -197,10 +198,11 @@ export function readRunOptions(
     /** All flags of the command, by name. */
     flags,
     examined: 'all' as Examined,
-    sink: sinkOf(runParts, flags),
+    sink: instead ? undefined : sinkOf(runParts, flags),
     /** They start the servers or make the load; undefined: this machine does both. */
     machines: firstOf(runParts, ({ machines }) => machines?.({ flags, read })),
     ...inEveryRun(runParts),
+    ...(instead && { instead, examiners: [instead] }),
     out: fromCallersFolder(flags.get('out') ?? 'results'),
     json: flags.has('json'),
     /** Hosts beyond this machine that may be loaded. */

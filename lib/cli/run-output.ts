@@ -219,9 +219,12 @@ export async function reportRun(
   options: RunOptions,
   lines?: readonly string[],
 ): Promise<number> {
-  // A load in steps that was ended in its first round has a curve.
-  const measured = wholeRounds(result.variants) > 0 || curvesOf(result).length > 0;
   const contributions = options.contributionsTo(result);
+  // A load in steps that was ended in its first round has a curve, counts have a table.
+  const measured =
+    wholeRounds(result.variants) > 0 ||
+    curvesOf(result).length > 0 ||
+    contributions.some(({ tables = [] }) => tables.length > 0);
   if (measured) {
     const stored = [...storedLines(contributions), join(folder.name, 'report.html')].join(' · ');
     const terminal = terminalOf(options);
@@ -268,7 +271,9 @@ export async function reportRun(
     );
     throw new UserError(`nothing was compared: ${[...causes].join(', ')}`);
   }
-  const gate = options.failIf === undefined ? 0 : failIfCode(result, options.failIf, console.error);
+  const { failIf, instead } = options;
+  const ofVerdicts = failIf === undefined ? 0 : failIfCode(result, failIf, console.error);
+  const gate = instead?.judge(result, console.error) ?? ofVerdicts;
   const lacks = contributions.flatMap(({ stored }) => stored?.lack ?? []);
   if (gate !== 0 || lacks.length === 0) return gate;
   console.error(`the figures above are right, but ${lacks.join(', ')}`);

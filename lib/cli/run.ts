@@ -1,7 +1,7 @@
 // The steps of a run: withRun (machines, cores), getTools, takeMachine, runPlan. Each returns the run with more in it.
 import { join } from 'node:path';
 import { usageError } from '../errors.ts';
-import { duration } from '../format.ts';
+import { counts, duration } from '../format.ts';
 import { coreFindings, readEnvironment, type Cores } from '../machine/cores.ts';
 import { expectToMeasure, oneRunAtATime } from '../machine/locks.ts';
 import { cpusOf, readProcessors } from '../machine/processors.ts';
@@ -205,7 +205,7 @@ export async function runPlan(
     say(options, [
       ...addressLines(plan),
       ...headingLines(headingOf(plan, environment)),
-      ...lookLine(toExamine),
+      ...(options.instead ? [] : lookLine(toExamine)),
       ...sentencesOf(run.coreFindings, 0),
       ...fewAnswersLines(draft),
       ...fewRoundsLines(draft),
@@ -291,7 +291,7 @@ export function addressLines({ variants }: Pick<PlanDraft, 'variants'>): string[
   return byText(
     variants.flatMap(({ variant: { name, server }, load: { connections } }) => {
       if (server.name !== 'address') return [];
-      const text = `what runs at ${server.origin} is loaded with ${connections} connections, and goes on running`;
+      const text = `what runs at ${server.origin} is loaded with ${counts(connections, 'connection')}, and goes on running`;
       return [{ name, text }];
     }),
   );

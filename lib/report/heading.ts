@@ -58,6 +58,7 @@ export function headingLines(heading: RunHeading): string[] {
 
 /** "10 rounds, about 2 min", "4 to 10 rounds, about 1 min to 2 min". */
 function lengthText({ rounds, seconds, atMost, estimated }: RunHeading): string {
+  if (rounds === 0) return 'no rounds';
   const time = `${estimated ? 'about ' : ''}${duration(seconds)}`;
   if (atMost === undefined) return `${counts(rounds, 'round')}, ${time}`;
   return `${rounds} to ${atMost.rounds} rounds, ${time} to ${duration(atMost.seconds)}`;

@@ -4,8 +4,11 @@ import { total } from '../analysis/statistics.ts';
 import { withFindings } from '../report/finding-words.ts';
 import { resultJson } from '../result/result-file.ts';
 import type { Result } from '../result/result.ts';
+import type { WhySide } from '../result/why.ts';
+import type { StartedServer } from '../servers/index.ts';
 import { writeWhole } from '../writing.ts';
-import type { PlanDraft } from './plan.ts';
+import type { Observer } from './observers/observer.ts';
+import type { PlanDraft, RunContext } from './plan.ts';
 import type { RunOutcome } from './run.ts';
 import { expectedRounds } from './times.ts';
 import type { LoadContext } from './under-load.ts';
@@ -35,6 +38,21 @@ export interface Examiner {
    */
   examine(run: EndedRun): Promise<Result | undefined>;
 }
+
+/** It takes the place of rounds, and of other examiners. */
+export interface Instead extends Examiner {
+  /** Returns the plan without rounds. Throws UserError (exit code 2). */
+  plan(draft: PlanDraft): PlanDraft;
+  /** As failIfCode. */
+  judge(result: Result, say: (line: string) => void): 0 | 3;
+}
+
+/** Counts a server's system calls in a load, the named ones apart too. After it, `read` returns them per request. */
+export type CallCounter = (
+  context: RunContext,
+  server: StartedServer,
+  named: readonly string[],
+) => { observer: Observer; read(requests: number): Pick<WhySide, 'calls' | 'counts'> };
 
 /** How a run is examined. */
 interface Asked extends Pick<EndedRun, 'flags' | 'examined'> {

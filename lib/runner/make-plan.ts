@@ -235,7 +235,7 @@ export function fewAnswersLines(plan: PlanDraft): string[] {
 /** Lines to print before the load if there are fewer rounds, or if the time limit leaves fewer, than a verdict needs. */
 export function fewRoundsLines(plan: PlanDraft): string[] {
   const { rounds, maxTimeSeconds = Infinity } = plan;
-  if (!isCompared(plan)) return [];
+  if (rounds === 0 || !isCompared(plan)) return [];
   if (rounds < minimumRounds)
     return [`No verdict is possible in ${counts(rounds, 'round')}: it takes ${minimumRounds}.`];
   const needed = estimatedSeconds(plan, minimumRounds);

@@ -25,6 +25,7 @@ export const why: Feature = {
       expectedSeconds: expectedLook,
       examine: async (run) => (await import('./after-rounds.ts')).lookAfterRounds(run),
     },
+    callCounter: async (signal) => (await import('./calls.ts')).callCounter(signal),
   },
   templates: aloneTemplates,
   report: (result) => ({
