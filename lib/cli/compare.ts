@@ -59,6 +59,7 @@ const ownFlags = {
   },
   name: {
     group: 'output',
+    rare: true,
     value: 'gzip-levels',
     help: 'its name in results, report and Grafana (compare)',
   },

@@ -2,6 +2,7 @@
 import { inOneLine, messageOf, remedyFor, UserError, unknownWord } from '../errors.ts';
 import { calibrate } from '../features/calibrate/feature.ts';
 import { commits } from '../features/commits/feature.ts';
+import { counts } from '../features/counts/feature.ts';
 import { hosts } from '../features/hosts/feature.ts';
 import { influxdb } from '../features/influxdb/feature.ts';
 import { k6Scripts } from '../features/k6-scripts/feature.ts';
@@ -30,6 +31,7 @@ const features: readonly Feature[] = [
   calibrate,
   report,
   commits,
+  counts,
   hosts,
   network,
   influxdb,

@@ -41,6 +41,7 @@ import {
 } from './load-result.ts';
 import { networkFigures, networkUse } from './network-use.ts';
 import { serverFields, serverMetricNames } from './server-metrics.ts';
+import { counted } from './counts.ts';
 import { why } from './why.ts';
 
 export const schema = 1;
@@ -432,6 +433,8 @@ export const resultForm = open({
   alone: optional(open({ sides: loadedAlone, again: optional(loadedAlone), missing: texts })),
   /** The causes of differences; absent if they were not asked for. */
   why: optional(why),
+  /** Instead of rounds (--counts). */
+  counts: optional(counted),
   /** What the run found; empty in results of earlier versions. */
   findings: orElse(list(findingForm), () => []),
   /** The same in sentences. Several findings may be in one. */

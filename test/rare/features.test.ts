@@ -18,6 +18,7 @@ async function helpOf(copy: string): Promise<string> {
 const shown: Readonly<Record<string, RegExp | null>> = {
   calibrate: /^ {2}calibrate /m,
   commits: /^ {2}(bisect|--(repo|build|serve)) /m,
+  counts: /^ {2}--counts /m,
   hosts: /^ {2}--(server-host|install) /m,
   influxdb: /^ {2}(grafana|--store|--influx) /m,
   'k6-scripts': /^ {2}k6 /m,

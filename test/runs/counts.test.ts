@@ -1,0 +1,143 @@
+// compare --counts, with real servers.
+import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { beforeAll, describe, expect, test } from 'vitest';
+import type { CountName } from '../../lib/result/counts.ts';
+import type { Result } from '../../lib/result/result.ts';
+import { newOut, readResult, startCommand, useHome } from '../scenario-run.ts';
+
+const isRoot = process.getuid?.() === 0;
+const home = useHome(['k6', 'nginx', ...(isRoot ? (['perf'] as const) : [])]);
+
+const inHome = (name: string) => join(home.folder, name);
+
+function writeConfig(name: string, lines: string) {
+  const server = `server { listen 8080; root ${inHome('www')}; }`;
+  writeFileSync(
+    inHome(`${name}.conf`),
+    `worker_processes 1;\nevents { }\nhttp {\n  access_log off; ${lines}\n  ${server}\n}\n`,
+  );
+}
+
+/** An answer of a length that the code gives, after some work that it may give too. */
+function writeServer(name: string, length: string, first = '') {
+  const answer = `${first} r.end('x'.repeat(${length}));`;
+  const server = `require('node:http').createServer((q, r) => { ${answer} })`;
+  writeFileSync(inHome(`${name}.js`), `${server}.listen(process.env.PORT, '127.0.0.1');\n`);
+}
+
+beforeAll(() => {
+  mkdirSync(inHome('www'));
+  chmodSync(inHome('www'), 0o755);
+  writeFileSync(join(inHome('www'), 'page.html'), 'x'.repeat(2000));
+  writeConfig('plain', 'sendfile on;');
+  writeConfig('cached', 'sendfile on; open_file_cache max=100;');
+  writeConfig('header', `sendfile on; add_header X-Pad ${'p'.repeat(100)};`);
+  writeConfig('nopush', 'sendfile on; tcp_nopush on;');
+});
+
+interface Counting {
+  code: number | NodeJS.Signals;
+  result: Result;
+  stdout: string;
+  stderr: string;
+}
+
+async function counting(
+  sides: readonly string[],
+  failIf?: string,
+  more: Readonly<Record<string, string>> = {},
+): Promise<Counting> {
+  const out = newOut();
+  const flags = ['--counts', '--url', '/page.html', '--out', out];
+  if (failIf !== undefined) flags.push('--fail-if', failIf);
+  const env = { ...home.env, INIT_CWD: home.folder, ...more };
+  const run = startCommand(['compare', ...sides, ...flags], env);
+  const code = await run.ended;
+  expect(run.stderr()).not.toContain('unexpected');
+  return { code, result: readResult(out), stdout: run.stdout(), stderr: run.stderr() };
+}
+
+const differenceOf = ({ result }: Counting, count: CountName) =>
+  result.counts?.differences.find((difference) => difference.count === count);
+
+test('a header of 100 bytes is bytes, exactly', async () => {
+  const run = await counting(['plain.conf', 'header.conf'], 'bytes>100,segments>0');
+  const bytes = `X-Pad: ${'p'.repeat(100)}\r\n`.length;
+  expect(differenceOf(run, 'bytes')).toMatchObject({ difference: bytes, low: bytes, high: bytes });
+  expect(run.stdout).toContain(
+    `header sends ${bytes} more bytes to the client per request than plain`,
+  );
+  expect(run.stderr).toContain(`--fail-if bytes>100: header against plain: bytes +${bytes}: true`);
+  expect(run.stderr).toContain('--fail-if segments>0: header against plain: segments 0: false');
+  expect(run.code).toBe(3);
+  const { comparisons, variants, integrity } = run.result;
+  expect([comparisons, integrity]).toEqual([[], null]);
+  expect(variants.map(({ rounds }) => rounds)).toEqual([[], []]);
+});
+
+test('tcp_nopush saves a segment', async () => {
+  const run = await counting(['plain.conf', 'nopush.conf'], 'segments>5%');
+  expect(differenceOf(run, 'segments')?.difference).toBeCloseTo(-1, 1);
+  expect(run.code).toBe(0);
+  const back = await counting(['nopush.conf', 'plain.conf'], 'segments>5%');
+  expect(back.code).toBe(3);
+});
+
+describe.runIf(isRoot)('system calls', () => {
+  test('open_file_cache saves those that open the file', async () => {
+    const run = await counting(['cached.conf', 'plain.conf'], 'syscalls>0');
+    expect(differenceOf(run, 'syscalls')?.difference).toBeCloseTo(3, 1);
+    expect(run.stdout).toMatch(
+      /plain makes 3 more system calls per request than cached: .*openat \+1/,
+    );
+    expect(run.code).toBe(3);
+  });
+
+  test('a server that reads a file for each answer makes more; without perf that cannot be told', async () => {
+    writeServer('lean', '1000');
+    writeServer('reading', '1000', `require('node:fs').readFileSync(__filename);`);
+    const sides = ['lean=node lean.js', 'reading=node reading.js'];
+    const run = await counting(sides, 'syscalls>2,bytes>0');
+    expect(run.code, run.stderr).toBe(3);
+    expect(run.stderr).toContain('--fail-if bytes>0: reading against lean: bytes 0: false');
+    const without = await counting(sides, 'syscalls>2,bytes>0', { PERF_BIN: '/bin/false' });
+    expect(without.code).toBe(1);
+    expect(without.stdout).toMatch(/Not counted: system calls, since perf does not look at/);
+    expect(without.stderr).toContain('cannot be told: syscalls were not counted');
+    expect(differenceOf(without, 'bytes')).toMatchObject({ low: 0, high: 0 });
+  });
+});
+
+test('answers of another length each time make an interval, and no alarm', async () => {
+  for (const name of ['one', 'other']) writeServer(name, '1000 + Math.floor(Math.random() * 500)');
+  const flags = 'bytes>5%';
+  const run = await counting(['node one.js', 'node other.js'], flags);
+  const { low = 0, high = 0 } = differenceOf(run, 'bytes') ?? {};
+  expect(low).toBeLessThan(0);
+  expect(high).toBeGreaterThan(0);
+  expect(run.code, run.stderr).toBe(0);
+});
+
+test('a slow server gets fewer requests', async () => {
+  const slow = `setTimeout(() => r.end('x'), 20)`;
+  const server = `require('node:http').createServer((q, r) => { ${slow} })`;
+  writeFileSync(inHome('slow.js'), `${server}.listen(process.env.PORT, '127.0.0.1');\n`);
+  writeServer('short', '1');
+  const run = await counting(['node short.js', 'node slow.js'], 'bytes>0');
+  expect(run.result.counts?.requests).toBeLessThanOrEqual(30);
+  expect(run.code, run.stderr).toBe(0);
+});
+
+test('of a server that runs already, bytes and segments are known', async () => {
+  const { createServer } = await import('node:http');
+  const server = createServer((_, response) => response.end('x'.repeat(2000)));
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as { port: number };
+  const run = await counting(['plain.conf', `http://127.0.0.1:${port}/`], 'switches>0');
+  server.close();
+  expect(run.code).toBe(1);
+  expect(run.stdout).toContain('which was not started here');
+  expect(run.stderr).toContain('cannot be told: switches were not counted');
+  expect(differenceOf(run, 'bytes')?.difference).not.toBe(0);
+});
