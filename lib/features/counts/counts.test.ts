@@ -149,6 +149,6 @@ test('a sentence for each difference, with the calls, and on what is not certain
     'Whether b and a differ in context switches is not certain.',
     'Not counted: segments of b, which are elsewhere.',
   ]);
-  expect(tables[0]?.title).toBe('Per request, of 3,000 at a time over one connection:');
+  expect(tables[0]?.title).toBe('Per request, of 3,000 in a pass, one at a time:');
   expect(countsReport({})).toEqual({});
 });

@@ -17,9 +17,12 @@ export function counting(
   const callCounter = firstOf(parts, (part) => part.callCounter);
   return {
     plan: planOf,
-    expectedSeconds: ({ variants }) => 4 * variants.length,
-    examine: async (run) =>
-      (await import('./passes.ts')).countSides(run, { conditions, callCounter }),
+    expectedSeconds,
+    async examine(run) {
+      const seconds = expectedSeconds(run.context.plan);
+      const { countSides } = await import('./passes.ts');
+      return countSides(run, { conditions, callCounter, seconds });
+    },
     judge({ counts }, say) {
       if (conditions === undefined) return 0;
       if (counts === undefined) throw new UserError('--fail-if: nothing was counted');
@@ -28,6 +31,9 @@ export function counting(
   };
 }
 
+/** About how long the passes take. */
+const expectedSeconds = ({ variants }: Pick<PlanDraft, 'variants'>): number => 4 * variants.length;
+
 /** Seconds of load before a pass. */
 const warmSeconds = 0.4;
 /** How the load is named. */
@@ -35,11 +41,9 @@ const command = 'one request at a time';
 
 /** Without rounds, and with one request at a time: what a loop of events does for one request depends on how many wait. */
 function planOf(draft: PlanDraft): PlanDraft {
-  const { scenario, variants, groups, cores } = draft;
+  const { scenario, variants, groups } = draft;
   if (variants.some(({ page }) => isMix(page)))
     throw usageError('--counts counts requests to a single page: give a --url');
-  if (cores.serverHost !== undefined)
-    throw usageError('--counts counts on this machine: leave out --server-host');
   const alone = new Map(variants.map((planned) => [planned.variant, oneAtATime(planned)]));
   const ofPlan = (planned: PlannedVariant) => alone.get(planned.variant) ?? planned;
   return {
@@ -58,7 +62,14 @@ function namedLoad({ requests: _, rate: __, ...load }: LoadProfile): LoadProfile
 }
 
 function oneAtATime(planned: PlannedVariant): PlannedVariant {
-  const { rate: _, searched: __, together: ___, requests: ____, ...load } = planned.load;
+  const {
+    rate: _,
+    searched: __,
+    together: ___,
+    requests: ____,
+    arrivals: _____,
+    ...load
+  } = planned.load;
   const one = { connections: 1, threads: 1, streams: 1, warmupSeconds: 0, warmupLimitSeconds: 0 };
   return { ...planned, load: { ...load, ...one, command, durationSeconds: warmSeconds } };
 }

@@ -3,16 +3,19 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { responsesOf, succeeded } from '../../analysis/phases.ts';
 import { mean, total } from '../../analysis/statistics.ts';
-import { messageOf, UserError } from '../../errors.ts';
+import { inOneLine, messageOf, UserError } from '../../errors.ts';
 import { success, whole } from '../../format.ts';
 import { present } from '../../present.ts';
-import { countNames, type CountName } from '../../result/counts.ts';
+import { countNames, type Counted, type CountName } from '../../result/counts.ts';
+import { resultJson } from '../../result/result-file.ts';
 import type { Result } from '../../result/result.ts';
 import type { CallCounter, EndedRun } from '../../runner/examine.ts';
+import type { Observer } from '../../runner/observers/observer.ts';
 import type { Stage } from '../../runner/plan.ts';
 import { openStages } from '../../runner/round.ts';
 import { underLoad, type LoadContext, type Measurement } from '../../runner/under-load.ts';
 import { isStarted } from '../../servers/index.ts';
+import { writeWhole } from '../../writing.ts';
 import type { Condition } from './conditions.ts';
 import { stateOf } from './conditions.ts';
 import {
@@ -23,9 +26,10 @@ import {
   type CountedSide,
 } from './difference.ts';
 
-/** Requests of a pass: the most that a pass of about a second has. All passes have as many. */
-const sizes = [10_000, 3000, 1000, 300, 100, 30];
-const passSeconds = 0.5;
+/** Requests of a pass. All passes have as many: the most, or so many that a slow side takes about two seconds. */
+const sizes = [3000, 1000, 300, 100, 30];
+/** A machine that is busy for a moment makes no pass smaller. */
+const passSeconds = { usual: 2, longest: 4 };
 /** Each side has two passes. It gets more while a count is in doubt, within these seconds. */
 const passes = { least: 2, most: 6 };
 const doubtSeconds = 7;
@@ -42,84 +46,124 @@ const leastSuccess = 0.99;
 interface Asked {
   conditions: readonly Condition[] | undefined;
   callCounter: ((signal: AbortSignal) => Promise<CallCounter>) | undefined;
+  /** About how long all passes take. */
+  seconds: number;
 }
 
 type Pass = Partial<Record<CountName, number>> & Pick<CountedSide, 'calls'>;
 
+/** What is counted so far. */
+interface Counting {
+  /** Of a pass. */
+  requests: number;
+  /** By side. */
+  passes: Map<string, Pass[]>;
+  counter: CallCounter | undefined;
+  /** Lines on what is not known. */
+  missing: Set<string>;
+}
+
 /** @throws UserError if a side cannot be loaded, or fails; Interrupted */
-export async function countSides(
-  { context, result, tell }: EndedRun,
-  { conditions, callCounter }: Asked,
-): Promise<Result> {
-  const { plan, signal } = context;
-  const missing: string[] = [];
-  const counter = await counterOf(callCounter, signal, missing);
+export async function countSides(run: EndedRun, asked: Asked): Promise<Result> {
+  const { context, result } = run;
+  try {
+    return { ...result, counts: await countsOf(run, asked), endedAt: new Date().toISOString() };
+  } catch (error) {
+    const endedBy = inOneLine(messageOf(error));
+    const ended = resultJson({ ...result, state: 'partial', endedBy });
+    await writeWhole(join(context.folder, 'result.json'), ended);
+    throw error;
+  } finally {
+    for (const name of ['calls', 'perf.log']) await rm(join(context.folder, name), { force: true });
+  }
+}
+
+async function countsOf(run: EndedRun, asked: Asked): Promise<Counted> {
+  const { conditions, callCounter, seconds } = asked;
+  const { plan, signal } = run.context;
+  const missing = new Set<string>();
   const names = plan.variants.map(({ variant }) => variant.name);
-  const counted = new Map<string, Pass[]>(names.map((name) => [name, []]));
-  let [requests = 0] = sizes;
-  const sides = () => names.map((name) => sideOf(name, counted.get(name) ?? []));
-  const fewest = () => Math.min(...[...counted.values()].map(({ length }) => length));
+  const counting: Counting = {
+    requests: Math.max(...sizes),
+    passes: new Map(names.map((name) => [name, []])),
+    counter: await counterOf(callCounter, signal, missing),
+    missing,
+  };
   const beganAtMs = performance.now();
   const elapsedSeconds = () => (performance.now() - beganAtMs) / 1000;
-  for (let round = 1; fewest() < passes.least || hasDoubt(); round++) {
-    for (const group of plan.groups) {
-      const stages = await openStages(context, group, { round });
-      try {
-        // Forth and back, so that a machine that changes over time favours no side.
-        for (const stage of round % 2 === 1 ? stages : stages.toReversed()) {
-          const { name } = stage.planned.variant;
-          const secondsLeft = Math.max(1, 4 * names.length - elapsedSeconds());
-          tell({ what: 'counting', seen: name, secondsLeft });
-          const warm = await loadOf(context, stage);
-          const fitting = sizeFor(warm, requests);
-          if (fitting < requests) for (const all of counted.values()) all.length = 0;
-          requests = fitting;
-          const before = counted.get(name) ?? [];
-          const calls = before.length === 0 ? namedCalls : [];
-          before.push(await passOf(context, stage, requests, { counter, calls }));
-        }
-      } finally {
-        await Promise.all(stages.map((stage) => stage.stop()));
-      }
-    }
-  }
+  const sidesNow = () => [...counting.passes].map(([name, all]) => sideOf(name, all));
+  const hasDoubt = () => {
+    const sides = sidesNow();
+    return differencesOf(sides).some((difference) => isInDoubt(difference, sides[0], conditions));
+  };
+  const goesOn = () => {
+    const fewest = Math.min(...[...counting.passes.values()].map(({ length }) => length));
+    if (fewest < passes.least) return true;
+    return fewest < passes.most && elapsedSeconds() < doubtSeconds && hasDoubt();
+  };
+  for (let round = 1; goesOn(); round++)
+    await countRound(run.context, round, counting, (seen) => {
+      const secondsLeft = Math.max(1, seconds - elapsedSeconds());
+      run.tell({ what: 'counting', seen, secondsLeft });
+    });
   for (const { variant } of plan.variants)
     if (variant.server.name === 'address')
-      missing.push(
+      missing.add(
         `system calls, context switches and page faults of ${variant.name}, which was not started here`,
       );
-  const all = sides();
-  await Promise.all(
-    ['calls', 'perf.log'].map((name) => rm(join(context.folder, name), { force: true })),
-  );
-  const endedAt = new Date().toISOString();
-  return {
-    ...result,
-    endedAt,
-    counts: { requests, sides: all, differences: differencesOf(all), missing },
-  };
+  const sides = sidesNow();
+  const differences = differencesOf(sides);
+  return { requests: counting.requests, sides, differences, missing: [...missing] };
+}
 
-  function hasDoubt(): boolean {
-    if (fewest() >= passes.most || elapsedSeconds() > doubtSeconds) return false;
-    const now = sides();
-    return differencesOf(now).some((difference) => isInDoubt(difference, now[0], conditions));
+/** Starts all sides, and warms up and counts one after the other. Leaves nothing running. */
+async function countRound(
+  context: LoadContext,
+  round: number,
+  counting: Counting,
+  onSide: (name: string) => void,
+): Promise<void> {
+  for (const group of context.plan.groups) {
+    const stages = await openStages(context, group, { round });
+    try {
+      // Forth and back, so that a machine that changes over time favours no side.
+      for (const stage of round % 2 === 1 ? stages : stages.toReversed()) {
+        onSide(stage.planned.variant.name);
+        await countSide(context, stage, counting);
+      }
+    } finally {
+      await Promise.all(stages.map((stage) => stage.stop()));
+    }
   }
+}
+
+async function countSide(context: LoadContext, stage: Stage, counting: Counting): Promise<void> {
+  const { passes: all } = counting;
+  const size = sizeFor(await loadOf(context, stage), counting.requests);
+  // All passes have as many requests.
+  if (size < counting.requests) for (const earlier of all.values()) earlier.length = 0;
+  counting.requests = size;
+  const ofSide = all.get(stage.planned.variant.name);
+  const pass = await passOf(context, stage, counting, ofSide?.length === 0 ? namedCalls : []);
+  ofSide?.push(pass);
 }
 
 async function counterOf(
   open: Asked['callCounter'],
   signal: AbortSignal,
-  missing: string[],
+  missing: Set<string>,
 ): Promise<CallCounter | undefined> {
-  if (open === undefined) return undefined;
   try {
+    if (open === undefined) throw new UserError('this bakeoff has nothing that counts them');
     return await open(signal);
   } catch (error) {
     signal.throwIfAborted();
-    missing.push(`system calls, since ${messageOf(error).replaceAll('\n', ' ')}`);
+    missing.add(notCounted(error));
     return undefined;
   }
 }
+
+const notCounted = (error: unknown): string => `system calls, since ${inOneLine(messageOf(error))}`;
 
 /** Whether more passes may decide: a condition, or, without conditions, whether the sides differ. */
 function isInDoubt(
@@ -153,26 +197,27 @@ function sideOf(variant: string, all: readonly Pass[]): CountedSide {
   return { ...side, ...(calls.length > 0 && { calls }) };
 }
 
-/** The number of requests for a pass, at most as many as before. A load that is only somewhat slower changes nothing. */
+/** The number of requests for a pass, at most as many as before. */
 function sizeFor({ results }: Measurement, before: number): number {
   const seconds = total(results, (result) => result.seconds);
   const rate = total(results, responsesOf) / Math.max(seconds, 1e-3);
-  if (rate * passSeconds * 2 >= before) return before;
-  return sizes.find((size) => size <= rate * passSeconds) ?? Math.min(...sizes);
+  if (rate * passSeconds.longest >= before) return before;
+  return sizes.find((size) => size <= rate * passSeconds.usual) ?? Math.min(...sizes);
 }
 
 async function passOf(
   context: LoadContext,
   stage: Stage,
-  requests: number,
-  { counter, calls }: { counter: CallCounter | undefined; calls: readonly string[] },
+  { requests, counter, missing }: Counting,
+  named: readonly string[],
 ): Promise<Pass> {
   const { planned, server } = stage;
   const { durationSeconds: _, requests: __, rate: ___, searched: ____, ...load } = planned.load;
   const counted = { ...stage, planned: { ...planned, load: { ...load, requests } } };
-  const ofServer = isStarted(server) ? counter?.(context, server, calls) : undefined;
-  const measured = await loadOf(context, counted, ofServer?.observer);
-  const { perRequest = {}, results, alsoLoadedBy } = measured;
+  const calls = isStarted(server) ? counter?.(context, server, named) : undefined;
+  const observer =
+    calls && triedObserver(calls.observer, (error) => missing.add(notCounted(error)));
+  const { perRequest = {}, results, alsoLoadedBy } = await loadOf(context, counted, observer);
   const { name } = planned.variant;
   if (alsoLoadedBy !== undefined)
     throw new UserError(`${name} had connections of ${alsoLoadedBy || 'another program'} too`);
@@ -183,9 +228,13 @@ async function passOf(
       `of ${name}'s ${whole(ended)} requests ${success(share)} succeeded: look at its log`,
     );
   const { voluntarySwitches: voluntary, involuntarySwitches: involuntary } = perRequest;
-  const seen = ofServer?.read(ended);
+  const seen = calls?.read(ended);
+  // perf prints none of what it cannot count.
+  const isSeen = seen !== undefined && seen.counts.calls > 0;
+  if (calls !== undefined && !isSeen)
+    missing.add(`system calls of ${name}, of which perf saw none`);
   return present({
-    syscalls: seen?.counts.calls,
+    syscalls: isSeen ? seen.counts.calls : undefined,
     calls: seen?.calls.filter(({ perRequest: times }) => times > 0),
     bytes: total(results, ({ bytes }) => bytes.received) / ended,
     segments: total(results, ({ wire }) => wire?.segmentsIn ?? 0) / ended,
@@ -194,12 +243,23 @@ async function passOf(
   });
 }
 
+/** An observer without which a load goes on if it cannot begin. */
+function triedObserver(observer: Observer, onFailure: (error: unknown) => void): Observer {
+  return {
+    name: observer.name,
+    async begin(load) {
+      try {
+        return await observer.begin(load);
+      } catch (error) {
+        onFailure(error);
+        return { end: () => [] };
+      }
+    },
+  };
+}
+
 /** Loads a side, the only one. @param more observes it beside the usual observers */
-async function loadOf(
-  context: LoadContext,
-  stage: Stage,
-  more?: NonNullable<Parameters<typeof underLoad>[5]>[number],
-): Promise<Measurement> {
+async function loadOf(context: LoadContext, stage: Stage, more?: Observer): Promise<Measurement> {
   // k6 appends to its files.
   const folder = await mkdtemp(join(context.folder, 'k6-'));
   try {

@@ -24,7 +24,7 @@ const words: Readonly<Record<CountName, { title: string; does: string }>> = {
 
 export function countsReport({ counts }: Pick<Result, 'counts'>): Contribution {
   if (counts === undefined) return {};
-  const title = `Per request, of ${amountText(counts.requests)} at a time over one connection:`;
+  const title = `Per request, of ${amountText(counts.requests)} in a pass, one at a time:`;
   return {
     findings: countLines(counts),
     tables: [{ title, tables: [countsTable(counts)], below: [] }],
