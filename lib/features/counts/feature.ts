@@ -16,7 +16,7 @@ export const counts: Feature = {
       counts: {
         group: 'verdict',
         without: withTimes,
-        help: 'no times, but system calls, bytes, segments, context switches and page faults',
+        help: "no times, but syscalls, bytes, segments, switches and faults per request, for --fail-if 'syscalls>0'",
       },
     },
     instead: ({ flags, read }, parts) => {

@@ -30,14 +30,16 @@ import {
 const sizes = [3000, 1000, 300, 100, 30];
 /** A machine that is busy for a moment makes no pass smaller. */
 const passSeconds = { usual: 2, longest: 4 };
-/** Each side has two passes. It gets more while a count is in doubt, within these seconds. */
+/** Each side has two passes. It gets more while a count is in doubt, the last ones begin within these seconds. */
 const passes = { least: 2, most: 6 };
-const doubtSeconds = 7;
+const doubtSeconds = 15;
+/** Without conditions, others are not worth more passes. */
+const worthMore: readonly CountName[] = ['syscalls', 'bytes', 'segments'];
 /** A count whose interval is this narrow is not in doubt: per request, or as a share of the baseline. */
 const narrow = { perRequest: 0.05, share: 0.02 };
 /** Those that are counted by name too, in a side's first pass: to begin and end each takes perf 40 ms. */
 const namedCalls =
-  'openat close newfstat newfstatat pread64 read recvfrom write writev sendfile64 epoll_wait epoll_pwait futex'.split(
+  'openat close newfstat newfstatat statx pread64 read recvfrom write writev sendfile64 epoll_wait epoll_pwait futex'.split(
     ' ',
   );
 /** As --fail-if with times. */
@@ -180,6 +182,7 @@ function isInDoubt(
         condition.count === count && stateOf(condition, difference, usual).startsWith('not'),
     );
   const half = (high - low) / 2;
+  if (!worthMore.includes(count)) return false;
   return !differs(difference) && half > Math.max(narrow.perRequest, narrow.share * usual);
 }
 
