@@ -147,6 +147,22 @@ test('answers of another length each time make an interval, and no alarm', async
   expect(run.code, run.stderr).toBe(0);
 });
 
+test.each([
+  [
+    'fails',
+    'if (++n > 20 && n % 3 === 0) r.statusCode = 500;',
+    /^of fails's 3,000 requests 66\.\d+ % succeeded/m,
+  ],
+  ['ends', 'if (++n > 2000) process.exit(3);', /^ends: node \(pid \d+\) ended with code 3/m],
+])('a server that %s ends the run in one line', async (name, first, line) => {
+  writeServer('sound', '1000');
+  writeServer(name, '1000', `globalThis.n ??= 0; ${first}`);
+  const run = await counting([`sound=node sound.js`, `${name}=node ${name}.js`], 'bytes>0');
+  expect(run.stderr).toMatch(line);
+  expect(run.code).toBe(1);
+  expect(run.result).toMatchObject({ state: 'partial', endedBy: expect.stringMatching(line) });
+});
+
 test('a slow server gets fewer requests', async () => {
   const slow = `setTimeout(() => r.end('x'), 20)`;
   const server = `require('node:http').createServer((q, r) => { ${slow} })`;

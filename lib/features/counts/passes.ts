@@ -7,9 +7,11 @@ import { inOneLine, messageOf, UserError } from '../../errors.ts';
 import { success, whole } from '../../format.ts';
 import { present } from '../../present.ts';
 import { countNames, type Counted, type CountName } from '../../result/counts.ts';
+import { withFindings } from '../../report/finding-words.ts';
 import { resultJson } from '../../result/result-file.ts';
 import type { Result } from '../../result/result.ts';
 import type { CallCounter, EndedRun } from '../../runner/examine.ts';
+import { RoundFailure } from '../../runner/failures.ts';
 import type { Observer } from '../../runner/observers/observer.ts';
 import type { Stage } from '../../runner/plan.ts';
 import { openStages } from '../../runner/round.ts';
@@ -67,14 +69,16 @@ interface Counting {
 
 /** @throws UserError if a side cannot be loaded, or fails; Interrupted */
 export async function countSides(run: EndedRun, asked: Asked): Promise<Result> {
-  const { context, result } = run;
+  const { context } = run;
+  // Those of the plan are on times.
+  const result = withFindings(run.result, [], context.templates);
   try {
     return { ...result, counts: await countsOf(run, asked), endedAt: new Date().toISOString() };
   } catch (error) {
     const endedBy = inOneLine(messageOf(error));
     const ended = resultJson({ ...result, state: 'partial', endedBy });
     await writeWhole(join(context.folder, 'result.json'), ended);
-    throw error;
+    throw error instanceof RoundFailure ? new UserError(error.message) : error;
   } finally {
     for (const name of ['calls', 'perf.log']) await rm(join(context.folder, name), { force: true });
   }
