@@ -74,7 +74,8 @@ export function watchLifecycle(
   return { died, gone, stop: () => (stopping ??= end()) };
 }
 
-function describeEnd(lines: readonly string[], count: number): string {
+/** The last lines of a log that say what is wrong, in one line. */
+export function describeEnd(lines: readonly string[], count: number): string {
   // Leaves out a stack trace, and npm's hints.
   const untelling =
     /^(?:at .*|[\W\d_]*|Node\.js v[\d.]+|npm error(?:| To see .*| +npm run| A complete .*))$/;

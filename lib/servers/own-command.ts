@@ -2,10 +2,10 @@
 // command line or a scenario file alone, so they run as the caller, with all rights that the caller has.
 import { setTimeout as delay } from 'node:timers/promises';
 import { helper } from '../../bin/trust.mjs';
-import { inOneLine, UserError } from '../errors.ts';
-import { lastLine, startChild, type Child } from '../process.ts';
+import { inOneLine, printable, UserError } from '../errors.ts';
+import { startChild, type Child } from '../process.ts';
 import { shownCommand } from '../secrets.ts';
-import { watchLifecycle } from './lifecycle.ts';
+import { describeEnd, watchLifecycle } from './lifecycle.ts';
 import { makeScratch, type Scratch } from './scratch.ts';
 import { fromCallersFolder } from '../setup/paths.ts';
 
@@ -93,7 +93,7 @@ export async function runOwnCommand({
   const isLate = !child.hasExited();
   await stop();
   const written = await output.end();
-  const last = lastLine(written);
+  const last = lastTellingLine(written);
   signal.throwIfAborted();
   const { code, signal: by, left } = await gone;
   if (isLate || code !== 0) onFailure?.(written);
@@ -109,6 +109,11 @@ export async function runOwnCommand({
     say(`${what} left processes running (pid ${left.join(', ')}), which were ended: ${ifLeft}`);
 }
 
+function lastTellingLine(output: string): string {
+  const lines = output.split('\n').map((line) => line.trim());
+  return printable(describeEnd(lines.filter(Boolean), 1));
+}
+
 async function startIn(scratch: Scratch, command: string, cwd: string): Promise<Child> {
   try {
     const child = await startChild({
@@ -118,7 +123,8 @@ async function startIn(scratch: Scratch, command: string, cwd: string): Promise<
       before: scratch.enter,
       orphanedBy: 'TERM',
       cwd,
-      env: { ...process.env, PWD: cwd },
+      // After `npm run -s`, npm would not say what is wrong.
+      env: { ...process.env, npm_config_loglevel: undefined, PWD: cwd },
       stdio: ['ignore', 'pipe', 'ignore'],
     });
     scratch.led(child.pid);

@@ -327,3 +327,12 @@ test.runIf(process.geteuid?.() === 0 && isShared)(
     );
   },
 );
+
+test('what npm says of a build that fails is shown after `npm run -s`, without its hints', async () => {
+  vi.stubEnv('npm_config_loglevel', 'silent');
+  const { made, lines } = repository();
+  await expect(made(['first', 'main'], { build: 'npm ci --offline' })).rejects.toThrow(
+    /^the build of first ended with code 1: npm error (?!A complete log)/,
+  );
+  expect(lines.join('\n')).toMatch(/npm error .*package-lock/);
+});
