@@ -134,19 +134,13 @@ export function turnsDisagree(
 ): Disagreement | undefined {
   const held = sides.flatMap(({ name, rounds }): Held[] => {
     const rps = bothOf(rounds);
-    if (rps === undefined || wasCold(rounds)) return [];
+    if (rps === undefined) return [];
     return [{ name, rps, ...present({ cpuShare: cpuSharesOf(rounds) }) }];
   });
   return (
     differing(held, 'cpuShare', falseAlarms.cpuShare * share) ??
     differing(held, 'rps', falseAlarms.rps * share)
   );
-}
-
-/** Whether most warm-ups ended before the server was warm, as where their length is set: then they show no continuous load of it. */
-function wasCold(rounds: Rounds): boolean {
-  const cold = rounds.filter(({ phases }) => coldCosts(phases) !== undefined);
-  return 2 * cold.length > rounds.length;
 }
 
 function differing(

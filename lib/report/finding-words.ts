@@ -169,7 +169,7 @@ const templates: Templates<Finding> = {
     const what = f.of === 'cpuShare' ? "its server's CPU time per second is" : 'its requests/s are';
     const cause =
       f.ratio > 1
-        ? 'a rate limit or a quota recovers, or a cache expires, during the turns of others'
+        ? 'a rate limit or a quota recovers, or a cache expires, during the turns of others, or a --warmup is too short'
         : 'a server gets slower the longer it runs';
     const remedy =
       f.droppedRounds === undefined
