@@ -61,14 +61,14 @@ export function loadPlanFor(
     stepped,
     keepSecrets,
   }: Pick<Plan, 'run' | 'scenario' | 'cores' | 'stepped' | 'keepSecrets'>,
-  { sides, sliceSeconds, warmTogether }: Group,
+  { sides, sliceSeconds, warmTogether, withoutEachPage }: Group,
   round: number,
   targets: readonly Target[],
   known: ReadonlyMap<string, readonly number[]> = new Map(),
 ): LoadPlan {
   const { count: phases, pauseSeconds } = scenario.phases ?? { count: 1, pauseSeconds: 0 };
   const longestSeconds = stepped?.longestSeconds(sides) ?? total(sides, longestPhaseSeconds);
-  const mixes = mixPlan(sides, stepped !== undefined);
+  const mixes = mixPlan(sides, withoutEachPage === true || stepped !== undefined);
   const { aloneSeconds = 0 } = mixes;
   const phase = (number: number): AlternateOptions => ({
     sides: zip(sides, targets).map(([side, target]) => sideOptions(side, target, cores, number)),

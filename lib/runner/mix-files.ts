@@ -37,14 +37,14 @@ export function pageFacts(page: Page): object {
   return { ...page, requests: mixFileOf(page)?.file };
 }
 
-/** Returns the parts of a load plan that only sides with lists of requests need. @param inSteps the load has no time for single pages */
+/** Returns the parts of a load plan that only sides with lists of requests need. @param withoutEachPage see Group; loads in steps have no time for it */
 export function mixPlan(
   sides: readonly Pick<PlannedVariant, 'page'>[],
-  inSteps: boolean,
+  withoutEachPage: boolean,
 ): Pick<LoadPlan, 'mixFiles' | 'aloneSeconds'> {
   if (!sides.some(({ page }) => isMix(page))) return {};
   const mixFiles = sides.map(({ page }) => mixFileOf(page)?.file ?? null);
-  return inSteps ? { mixFiles } : { mixFiles, aloneSeconds: secondsAlone };
+  return withoutEachPage ? { mixFiles } : { mixFiles, aloneSeconds: secondsAlone };
 }
 
 /** Writes the files of the pages: k6's environment is too small for them. Throws the file system's error. */

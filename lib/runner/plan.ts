@@ -152,6 +152,8 @@ export interface Group {
   sliceSeconds?: number;
   /** The sides warm up at the same time. Absent: one after the other. */
   warmTogether?: true;
+  /** The pages of a mix have no load of their own after that of all. */
+  withoutEachPage?: true;
 }
 
 export interface GroupLimits {

@@ -50,7 +50,12 @@ test('writes each page list once', async () => {
   };
   const plan = planOf(several);
   const targets = several.variants.map(() => ({ url: 'http://127.0.0.1:8080/' }));
-  const files = loadPlanFor(plan, plan.groups[0] as Group, 1, targets).mixFiles ?? [];
+  const group = plan.groups[0] as Group;
+  const files = loadPlanFor(plan, group, 1, targets).mixFiles ?? [];
+  const aloneSeconds = (changes: Partial<Group>) =>
+    loadPlanFor(plan, { ...group, ...changes }, 1, targets).aloneSeconds;
+  expect(aloneSeconds({})).toBeGreaterThan(0);
+  expect(aloneSeconds({ withoutEachPage: true })).toBeUndefined();
   expect(files).toEqual([null, files[3], expect.stringMatching(/^requests-/), files[1]]);
   const folder = newFolder();
   const pages = plan.variants.map(({ page }) => page);

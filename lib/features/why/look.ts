@@ -12,7 +12,7 @@ import { writeMixFiles } from '../../runner/mix-files.ts';
 import { requireSampled } from '../../runner/disturbance.ts';
 import { phasesOf } from '../../runner/measured-phases.ts';
 import type { Observer } from '../../runner/observers/observer.ts';
-import type { PlannedVariant, RunContext, Stage } from '../../runner/plan.ts';
+import type { Group, PlannedVariant, RunContext, Stage } from '../../runner/plan.ts';
 import { openStages } from '../../runner/round.ts';
 import { compileScript } from '../../runner/k6.ts';
 import { underLoad, type LoadContext, type Measurement } from '../../runner/under-load.ts';
@@ -159,7 +159,8 @@ async function loadOf(context: LoadContext, stage: Stage, more?: Observer): Prom
   // k6 appends to its files.
   const folder = await mkdtemp(join(context.folder, 'k6-'));
   const attempt = { round: 1, onLoad: () => undefined };
-  const group = { sides: [stage.planned] };
+  // What perf counts is divided by the requests of the whole mix.
+  const group: Group = { sides: [stage.planned], withoutEachPage: true };
   const observers = more === undefined ? [] : [more];
   const [measured] = await underLoad(context, group, [stage], attempt, folder, observers);
   return measured as Measurement;
