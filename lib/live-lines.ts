@@ -78,12 +78,15 @@ class LiveLines {
     this.#draw();
   }
 
-  /** What takes the drawn lines off the screen; '' if there are none. */
+  /**
+   * What takes the drawn lines off the screen; '' if there are none. It erases line by line: tmux keeps in its history what an erasure of
+   * the whole screen removes.
+   */
   #erasing(): string {
     if (this.#drawnLines === 0) return '';
-    const up = this.#drawnLines === 1 ? '' : `\u001b[${this.#drawnLines - 1}A`;
+    const above = '\u001b[1A\u001b[2K'.repeat(this.#drawnLines - 1);
     this.#drawnLines = 0;
-    return `\r${up}\u001b[J`;
+    return `\r\u001b[2K${above}`;
   }
 
   /** The cursor stays behind the last line, so that the lines of another program that writes here are not erased. */

@@ -298,7 +298,7 @@ function shown(stream: { isTTY: boolean; columns?: number }) {
 }
 
 test('live progress on a terminal is one line, cut to the width', () => {
-  const line = (columns: number) => shown({ isTTY: true, columns }).split('\r\u001b[J');
+  const line = (columns: number) => shown({ isTTY: true, columns }).split('\r\u001b[2K');
   const live = 'round 2 of 10 · 1:15 left · b +21 %';
   expect(line(200)).toEqual([live, `round 2 is repeated\n${live}`, '']);
   // What stays is wrapped.
