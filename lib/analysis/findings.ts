@@ -22,6 +22,13 @@ import { extent, groupedBy, median, total } from './statistics.ts';
 import type { MeasuredVariant, RunFacts } from './verdict.ts';
 import { gainsWithin } from './within-windows.ts';
 
+/** Others that had the cores of a run. */
+const takesCores: ReadonlySet<Finding['code']> = new Set([
+  'steal',
+  'others-beside-generator',
+  'others-beside-server',
+]);
+
 /** In the order of the report. `variants` are those of `measured`, in the same order. */
 export function findingsOf(
   facts: RunFacts,
@@ -34,12 +41,15 @@ export function findingsOf(
     rounds.some(({ phases }) => phases.some(({ turns }) => turns?.count === 1 && turns.waits)),
   );
   const late = namesOf(({ network }) => network?.delayHeld === false);
+  const noise = noiseFindings(facts, measured, comparisons);
+  // Servers that have no core pause, and longer rounds are no remedy.
+  const hadCores = !noise.some(({ code }) => takesCores.has(code));
   const all: (Finding | false)[] = [
     facts.quick && { code: 'quick-run' },
     ...intervalFindings(comparisons),
     ...oneSidedFindings(variants, comparisons),
-    ...pauseFindings(variants, comparisons),
-    ...noiseFindings(facts, measured, comparisons),
+    ...(hadCores ? pauseFindings(variants, comparisons) : []),
+    ...noise,
     longWarmUp(variants),
     ...gainsWithin(variants).map(({ name, gain, ...rest }): Finding => {
       return { code: 'still-faster', variant: name, ...rest, ...gain };

@@ -180,6 +180,8 @@ test('servers that pause in an undecided pair get longer rounds proposed', () =>
   expect(texts([156, 140, 20, 20])).toEqual([]);
   const slow = { ...phase({ requests: 1 }).latencyMs, p50: 100 };
   expect(texts([156, 140, 150, 20], { latencyMs: slow })).toEqual([]);
+  // Who has no core pauses, too.
+  expect(texts([156, 140, 150, 20], { noise: { ...quiet, serverOthersShare: 0.9 } })).toEqual([]);
 });
 
 test('the usage of a backend is reported separately', () => {
