@@ -85,8 +85,6 @@ function areCompared(scenario: Scenario, variant: string, against: string): bool
 const usualSeconds = 600;
 /** Each side alone after the rounds, and starts, of a run for a claim. */
 const besideRoundsSeconds = 25;
-/** With fewer rounds an estimate of the rounds is too rough. */
-const fewestRounds = 10;
 
 /** An article that is being run. */
 interface Sitting {
@@ -281,7 +279,7 @@ async function openRuns(sitting: Sitting, cannotRun: readonly string[]): Promise
         continue;
       const scenario = await scenarioOf(sitting, run.scenario);
       const asked: Partial<AskedOptions> = { variants };
-      if (rounds !== undefined) asked.rounds = Math.max(fewestRounds, rounds);
+      if (rounds !== undefined) asked.rounds = rounds;
       const { maxTimeSeconds: _, ...whole } = askedOf(sitting, asked);
       const draft = localDraft(scenario, whole);
       if (draft === undefined) continue;

@@ -50,6 +50,9 @@ const byWeight: readonly ClaimState[] = [
   'holds here',
 ];
 
+/** The estimate of fewer rounds than these is too rough. */
+const fewestRounds = 10;
+
 /** The resolution, as a share, of an article that does not say how exact its figures are. */
 const usualResolution = 0.05;
 
@@ -239,7 +242,10 @@ function decideComparison(rest: ClaimRest, resolution: number, result: Result): 
   if (state === 'not decided') {
     const needed = roundsNeeded(rest, comparison, resolution, result);
     const seen = `${measured} (${decidingText(needed)})${claimed}`;
-    return undecided(seen, needed === null ? undefined : { ...run, rounds: needed });
+    return undecided(
+      seen,
+      needed === null ? undefined : { ...run, rounds: Math.max(fewestRounds, needed) },
+    );
   }
   const isWithin = !ofDirection && verdict !== 'same' && isSame(comparison, resolution);
   const within = isWithin ? `, within the article's ${percent(resolution)}` : '';
