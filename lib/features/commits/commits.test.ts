@@ -336,3 +336,19 @@ test('what npm says of a build that fails is shown after `npm run -s`, without i
   );
   expect(lines.join('\n')).toContain('npm error');
 });
+
+test("a program that a build installs for all, or that is the repository's, is refused", async () => {
+  const { repo, made, write } = repository();
+  const shared = path.join(newFolder(), 'server');
+  const installs = `printf '#!/bin/sh\\n' >${shared}; chmod +x ${shared}`;
+  const words = ['first', 'main'];
+  await expect(made(words, { build: installs, serve: `${shared} {port}` })).rejects.toThrow(
+    `--serve runs ${shared}, which has been written since first was cloned, for each commit: have --build`,
+  );
+  write('own', '');
+  await expect(made(words, { serve: `${repo}/own {port}` })).rejects.toThrow(
+    `--serve runs ${repo}/own of the repository for each commit`,
+  );
+  // It was there before.
+  expect((await made(words, { serve: 'node page' })).folders).toHaveLength(2);
+});

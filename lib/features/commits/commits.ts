@@ -24,6 +24,7 @@ import { lockFile } from '../../machine/locks.ts';
 import { present } from '../../present.ts';
 import { leaveToCaller, removeFolder, run, withoutVariables } from '../../process.ts';
 import { runOwnCommand } from '../../servers/own-command.ts';
+import { find, thisMachine } from '../../setup/machine.ts';
 import { fromCallersFolder } from '../../setup/paths.ts';
 import { kept } from './kept.ts';
 
@@ -114,6 +115,7 @@ export async function commitSides(
       await holdFolder(place, signal, say);
       try {
         for (const commit of commits) await makeCommit(commit, repository, signal, say);
+        await requireOwnPrograms(command.program, commits, repository);
         await removeOld(place, commits);
       } finally {
         await leaveToCaller(place);
@@ -121,6 +123,37 @@ export async function commitSides(
     },
   };
 }
+
+/**
+ * Refuses a program that all sides would share: one that a build installs in a place for all, or that of the repository itself.
+ * @param program as --serve names it
+ */
+async function requireOwnPrograms(
+  program: string,
+  commits: readonly Commit[],
+  { top, within }: Repository,
+): Promise<void> {
+  const clonedAtMs = Math.min(...commits.map(({ folder }) => statSync(folder).birthtimeMs));
+  for (const { name, tree } of commits) {
+    const named = program.includes('/')
+      ? path.resolve(tree, within, program)
+      : await find(program, thisMachine());
+    // The start says what is wrong.
+    if (named === undefined || !existsSync(named)) continue;
+    const file = realpathSync(named);
+    if (isBelow(file, realpathSync(tree))) continue;
+    const remedy = "have --build put the program into the commit's folder, and --serve start that";
+    if (isBelow(file, realpathSync(top)))
+      throw new UserError(`--serve runs ${file} of the repository for each commit: ${remedy}`);
+    // File systems without a time of birth have 0.
+    if (clonedAtMs > 0 && statSync(file).ctimeMs > clonedAtMs)
+      throw new UserError(
+        `--serve runs ${file}, which has been written since ${name} was cloned, for each commit: ${remedy}`,
+      );
+  }
+}
+
+const isBelow = (file: string, folder: string): boolean => file.startsWith(`${folder}/`);
 
 async function repositoryAt(repo: string): Promise<Pick<Repository, 'top' | 'within'>> {
   const folder = fromCallersFolder(repo);
@@ -374,7 +407,7 @@ async function takeChanges(top: string, { name, hash, tree }: Commit, signal: Ab
 function isFolderBelow(tree: string, within: string): boolean {
   const folder = path.join(tree, within);
   if (!statSync(folder, { throwIfNoEntry: false })?.isDirectory()) return false;
-  return `${realpathSync(folder)}/`.startsWith(`${realpathSync(tree)}/`);
+  return isBelow(`${realpathSync(folder)}/`, realpathSync(tree));
 }
 
 /** A file of a clone: where the objects are that it has not. */

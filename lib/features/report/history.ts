@@ -25,15 +25,21 @@ export interface KeptEffect {
   roundRatios: readonly number[];
 }
 
+/** Commits as sides have their hashes in the title: runs of other commits are no measurements of the same effect. */
+const ofCommits = /\([0-9a-f]{9}\)/;
+
 /** Returns the comparisons of all runs, by what they compare. Runs with too few rounds have none, nor have those without a verdict. */
 export function effectsOf(results: readonly Result[]): Map<string, KeptEffect[]> {
-  const all = results.flatMap(({ run, environment, comparisons }) =>
+  const all = results.flatMap(({ run, title, environment, comparisons }) =>
     comparisons
       .filter(
         ({ verdict, roundRatios }) => verdict !== 'none' && roundRatios.length >= minimumRounds,
       )
       .map(({ variant, baseline, metric, roundRatios }) => ({
-        what: `${variant} against ${baseline}, ${metricWords[metric].name}`,
+        what: [
+          `${variant} against ${baseline}, ${metricWords[metric].name}`,
+          ...(ofCommits.test(title) ? [title] : []),
+        ].join(': '),
         effect: { run, boot: environment.bootId, roundRatios },
       })),
   );
