@@ -22,9 +22,9 @@ export const bakeoffFolder = process.env.BAKEOFF_HOME
 
 /**
  * The folder for the sources of others: as bakeoffFolder, but never in a checkout of bakeoff. Node, npm and others look for package.json,
- * node_modules and such in all folders above a program's own.
+ * node_modules and such in all folders above a program's own. Root's servers drop to users who may not enter root's home.
  */
-export const sourcesFolder = process.env.BAKEOFF_HOME ? bakeoffFolder : usersFolder();
+export const sourcesFolder = process.env.BAKEOFF_HOME ? bakeoffFolder : usualSourcesFolder();
 
 /**
  * Sets the umask so that others cannot change new files. If others may put files into root's HOME, root's programs get bakeoff's folder as
@@ -45,6 +45,10 @@ export function requireOwnHome(): void {
 
 function usualFolder(): string {
   return isInstalled ? usersFolder() : resolve(projectRoot, '.bakeoff');
+}
+
+function usualSourcesFolder(): string {
+  return process.geteuid?.() === 0 ? '/var/cache/bakeoff' : usersFolder();
 }
 
 function usersFolder(): string {

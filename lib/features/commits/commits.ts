@@ -1,6 +1,7 @@
 // Sides that are commits: each is cloned into bakeoff's folder, and built there. The repository itself is not changed.
-import { createHash } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
 import {
+  chmodSync,
   cpSync,
   existsSync,
   lstatSync,
@@ -18,7 +19,7 @@ import { whoMayWrite } from '../../../bin/trust.mjs';
 import type { AddedSides } from '../../cli/feature.ts';
 import { asName, readCommand, readName, requireDifferent, requireNumber } from '../../cli/sides.ts';
 import { inOneLine, usageError, UserError } from '../../errors.ts';
-import { makePrivateFolder } from '../../files.ts';
+import { makeOwnFolder } from '../../files.ts';
 import { duration } from '../../format.ts';
 import { lockFile } from '../../machine/locks.ts';
 import { present } from '../../present.ts';
@@ -26,6 +27,7 @@ import { leaveToCaller, removeFolder, run, withoutVariables } from '../../proces
 import { runOwnCommand } from '../../servers/own-command.ts';
 import { find, thisMachine } from '../../setup/machine.ts';
 import { fromCallersFolder } from '../../setup/paths.ts';
+import { writeWhole } from '../../writing.ts';
 import { kept } from './kept.ts';
 
 /** What is not committed, in place of a commit. */
@@ -65,6 +67,8 @@ interface Repository {
   build: string | undefined;
   /** Where built commits are kept. */
   place: string;
+  /** A part of their folders' names. */
+  secret: string;
 }
 
 interface Commit {
@@ -91,7 +95,7 @@ export async function commitSides(
   requireNumber(words, "main HEAD --repo DIR --serve './server -p {port}'");
   const command = readCommand(serve);
   for (const name of ofAnotherRepository) delete process.env[name];
-  const repository = { ...(await repositoryAt(repo)), build, place };
+  const repository = { ...(await repositoryAt(repo)), build, place, secret: await secretOf(place) };
   const commits: Commit[] = [];
   for (const word of words) {
     const commit = await commitOf(word, repository);
@@ -203,7 +207,10 @@ export async function commitsBetween(repo: string, good: string, bad: string): P
   return [first, ...after];
 }
 
-async function commitOf(text: string, { top, within, build, place }: Repository): Promise<Commit> {
+async function commitOf(
+  text: string,
+  { top, within, build, place, secret }: Repository,
+): Promise<Commit> {
   const { name: given, word } = readName(text);
   const isWorktree = word === worktree;
   const ref = isWorktree ? 'HEAD' : word;
@@ -219,7 +226,9 @@ async function commitOf(text: string, { top, within, build, place }: Repository)
   // A whole hash is too wide for a table.
   const made = asName(word.replace(/^([0-9a-f]{9})[0-9a-f]{31,}$/, '$1'));
   const name = given ?? (/\D/.test(made) ? made : asName(`commit-${made}`));
-  const key = createHash('sha256').update(JSON.stringify([top, within, build, buildVariables()]));
+  const key = createHash('sha256').update(
+    JSON.stringify([top, within, build, buildVariables(), secret]),
+  );
   const folder = path.join(
     place,
     `${isWorktree ? worktree : hash.slice(0, 12)}-${key.digest('hex').slice(0, 12)}`,
@@ -243,6 +252,19 @@ function buildVariables(): string[] {
     .sort();
 }
 
+/**
+ * Makes the place, and returns what other users cannot know of the names in it. They may pass through it, since servers drop to other
+ * users, but not list it: git knows no files that are for their owner alone.
+ */
+async function secretOf(place: string): Promise<string> {
+  makeOwnFolder(place);
+  requireClosed(place);
+  chmodSync(place, 0o711);
+  const file = path.join(place, 'secret');
+  if (!existsSync(file)) await writeWhole(file, randomBytes(16).toString('hex'), 0o600);
+  return readFileSync(file, 'utf8');
+}
+
 /** The folders whose lock this process has. */
 const held = new Set<string>();
 
@@ -252,8 +274,6 @@ async function holdFolder(
   signal: AbortSignal,
   say: (lines: readonly string[]) => void,
 ): Promise<void> {
-  makePrivateFolder(folder);
-  requireClosed(folder);
   const file = path.join(folder, kept.lock);
   if (held.has(folder)) return;
   if ((await lockFile(file)) === null) {
