@@ -155,9 +155,8 @@ async function runScenarios(sitting: Sitting) {
     try {
       const scenario = await scenarioOf(sitting, name);
       const share = secondsLeft(sitting) / (scenarios.length - index);
-      const asked: Partial<AskedOptions> = {
-        mostSeconds: options.maxTimeSeconds === undefined ? mostSeconds : share,
-      };
+      // An estimate before the first round may be several times too long.
+      const asked: Partial<AskedOptions> = { mostSeconds: Math.max(mostSeconds, share) };
       const possible =
         options.machines !== undefined
           ? undefined

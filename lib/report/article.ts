@@ -80,7 +80,7 @@ export function claimsLines({ article, results, missing }: ArticleRun): string[]
   const impossible = number('cannot be run');
   const decided = states.length - open - impossible;
   const holding = number('holds here');
-  let line = `${holding} of ${counts(decided, 'decided claim')} ${holding === 1 ? 'holds' : 'hold'} here`;
+  let line = `${holding} of ${counts(decided, 'decided claim')} ${decided === 1 ? 'holds' : 'hold'} here`;
   if (open > 0) line += `; ${open} not decided`;
   if (impossible > 0) line += `; ${impossible} cannot be run`;
   return states.length === 0 ? [] : [`${line}.`];
