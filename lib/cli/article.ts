@@ -333,9 +333,9 @@ function leftLines({ own }: Sitting, left: readonly ClaimRun[], tookSeconds: num
   const resumes = own.length === 0;
   const seconds = total(left, (run) => run.seconds);
   const minutes = Math.ceil((seconds + (resumes ? 0 : tookSeconds)) / 60) + 1;
-  const needed = left.length === 1 ? 'needs one more run' : `need ${left.length} more runs`;
+  const needed = left.length === 1 ? 'one more run' : `${left.length} more runs`;
   return [
-    `What is not decided ${needed}, about ${duration(seconds)}: the same command with ${resumes ? '--resume ' : ''}--max-time ${minutes}m.`,
+    `What is not decided needs ${needed}, about ${duration(seconds)}: the same command with ${resumes ? '--resume ' : ''}--max-time ${minutes}m.`,
     '',
   ];
 }

@@ -39,9 +39,9 @@ function draftOf(
   cores: Cores,
   asked: AskedOptions,
 ): { draft: PlanDraft; options: ScenarioOptions } {
-  const draft = makePlan(scenario, variants, cores, asked);
-  if (estimatedSeconds(draft) <= (asked.mostSeconds ?? Infinity)) return { draft, options: asked };
-  const options = { ...asked, quick: true, examined: 'none' as const };
+  const { mostSeconds: most = Infinity, maxTimeSeconds: _, ...untimed } = asked;
+  const isShort = estimatedSeconds(makePlan(scenario, variants, cores, untimed)) <= most;
+  const options = isShort ? asked : { ...asked, quick: true, examined: 'none' as const };
   return { draft: makePlan(scenario, variants, cores, options), options };
 }
 

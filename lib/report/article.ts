@@ -2,7 +2,9 @@
 import type { Environment } from '../result/environment.ts';
 import type { Result, Verdict } from '../result/result.ts';
 import type { Article, Claim } from '../scenario/article.ts';
-import { counts, enumeration } from '../format.ts';
+import { counts, duration, enumeration } from '../format.ts';
+import { isLatency } from '../analysis/metrics.ts';
+import { sentencesOf } from './finding-words.ts';
 import { allNames } from '../present.ts';
 import { chartsOf } from './charts.ts';
 import { decideClaim, madeBy, ownFigures, type ClaimState } from './claims.ts';
@@ -12,6 +14,7 @@ import { loadPart } from './load-tables.ts';
 import { ownParts, tableParts } from './run-tables.ts';
 import { noteLines, verdictLines, warningLines } from './sentences.ts';
 import {
+  cellText,
   leftColumn,
   measuredGroup,
   tableOf,
@@ -173,16 +176,31 @@ export function scenarioDetails(result: Result, contributions: readonly Contribu
   return parts;
 }
 
+/** The same in short: the claims' table has the loads, and no p99 that is neither judged nor published is in the Markdown. */
+function shortRunLines(result: Result): string[] {
+  const { scenario, comparisons, variants, findings, quick } = result;
+  const isOfTail = comparisons.some(({ metric }) => isLatency(metric));
+  const late = isOfTail ? [] : findings.filter(({ code }) => code === 'late-reads');
+  const leftOut = sentencesOf(late, variants.length);
+  const warnings = result.warnings.filter((warning) => !leftOut.includes(warning));
+  const { rounds, seconds } = resultHeading(result);
+  const how = `${scenario}: ${counts(rounds, 'round')}, ${duration(seconds)}${quick ? ', --quick' : ''}`;
+  return [how, ...warningLines({ ...result, warnings })];
+}
+
 /** Measured figures that the Markdown leaves out, unless the article printed them. */
 const besideVerdict = ['CPU µs/req', 'p50 ms', 'p99 ms', 'max ms', 'errors/M'];
 
-/** A table without figures that nobody published. */
+/** A table without figures that nobody published, and without the success of requests if all succeeded. */
 function shortTable({ columns, rows }: Table): Table {
   const published = columns.filter(({ group }) => group === 'published').map(({ title }) => title);
-  const isShown = ({ group, title }: Heading): boolean =>
-    group !== measuredGroup ||
-    !besideVerdict.includes(title) ||
-    published.includes(title.replace(' ms', ''));
+  const isShown = ({ group, title }: Heading, place: number): boolean => {
+    if (group !== measuredGroup || published.includes(title.replace(' ms', ''))) return true;
+    const isFull =
+      title === 'success' &&
+      rows.every((row) => ['100 %', ''].includes(cellText(row[place] ?? '')));
+    return !isFull && !besideVerdict.includes(title);
+  };
   const shown = columns.map(isShown);
   return {
     columns: columns.filter(isShown),
@@ -195,10 +213,10 @@ export function articleMarkdown(run: ArticleRun): string {
   const scenarios = [...run.results].map(([key, result]): Part => {
     const title = titleOf(key, result);
     // What it says is in the table of claims.
-    if (isForClaim(key, result)) return { title, tables: [], below: runLines(result) };
+    if (isForClaim(key, result)) return { title, tables: [], below: shortRunLines(result) };
     const parts = [...ownParts(result), ...chartsOf(result)];
     const tables = parts.flatMap((part) => part.tables).map(shortTable);
-    return { title, tables, below: runLines(result) };
+    return { title, tables, below: shortRunLines(result) };
   });
   const sections = [...articleHead(run), ...scenarios].flatMap(({ title, ...part }) => [
     ...markdownParagraphs([`## ${title}`]),
