@@ -241,6 +241,7 @@ async function decideClaims(sitting: Sitting): Promise<ClaimRun[]> {
   const { options, results, missing } = sitting;
   const cannotRun = [...missing];
   if (options.quick || options.exact || options.machines !== undefined) return [];
+  if (options.resume) await takeMeasured(sitting, cannotRun);
   const tried = new Set<string>();
   for (;;) {
     const open = (await openRuns(sitting, cannotRun)).filter(({ key }) => !tried.has(key));
@@ -262,6 +263,16 @@ async function decideClaims(sitting: Sitting): Promise<ClaimRun[]> {
       if (results.get(key)?.state === 'partial') results.delete(key);
     }
     say(options, ['']);
+  }
+}
+
+/** Takes the results of runs for claims that are there already: there need be no time for them. */
+async function takeMeasured(sitting: Sitting, cannotRun: readonly string[]): Promise<void> {
+  for (const { key, scenario, asked } of await openRuns(sitting, cannotRun)) {
+    const done = await findMeasured(scenario, askedOf(sitting, asked));
+    if (done === undefined) continue;
+    sitting.results.set(key, done.result);
+    say(sitting.options, [`it is measured: ${done.folder}`]);
   }
 }
 
