@@ -392,9 +392,7 @@ test('the page says why a claim is open and what has a part, without noise of su
   };
   const markdown = articleMarkdown(run);
   // What nobody published, and each load in detail, is on the whole page only.
-  expect(markdown).toMatch(
-    /^\| variant \|.* requests\/s \| against workers \| CPU change \|$/m,
-  );
+  expect(markdown).toMatch(/^\| variant \|.* requests\/s \| against workers \| CPU change \|$/m);
   expect(markdown).not.toContain('TLS handshakes');
   const page = await articlePage(run, () => []);
   expect(markdown).toContain('| the article says | state | its figures |');
