@@ -13,10 +13,10 @@ import { reportRun, terminalOf } from '../../cli/run-output.ts';
 import { usageError, UserError } from '../../errors.ts';
 import { counts, effect, enumeration, percent } from '../../format.ts';
 import { verdictWord } from '../../report/metric-words.ts';
-import { leftColumn, tableOf, terminalTable, type Table } from '../../report/table.ts';
+import { figure, leftColumn, tableOf, terminalTable, type Table } from '../../report/table.ts';
 import type { Comparison, Result } from '../../result/result.ts';
 import { typed } from '../../setup/paths.ts';
-import { commitsBetween, type Listed } from './commits.ts';
+import { commitsBetween, type Listed } from './git.ts';
 import { firstBad, likeliest, nextPlaces, type Measured } from './first-bad.ts';
 
 /** The commits of a run beside the good and the bad one. With more, a round takes longer than it tells more. */
@@ -49,20 +49,20 @@ const help = [
     'first parents, and changes nothing in the repository.',
 ];
 
-/** Returns the lines to print of a result; undefined for the usual report. */
-type Tell = (
-  result: Result,
-  terminal: ReturnType<typeof terminalOf>,
-) => readonly string[] | undefined;
+/** Causes and a look are for the last run, which confirms what was found. */
+const withoutLook = ['--no-look', '--no-why'];
 
-const asUsual: Tell = () => undefined;
+/** Returns the lines to print of a result, in place of the usual report. */
+type LinesOf = (result: Result, terminal: ReturnType<typeof terminalOf>) => readonly string[];
 
 /** A search among the commits. */
 interface Search {
   /** From the good one on; a commit's place is its index. */
   commits: readonly Listed[];
-  /** Measures commits, tells of the result, and returns it. @throws UserError, of a commit that does not build or answer too */
-  compare(places: readonly number[], more: readonly string[], tell: Tell): Promise<Result>;
+  /** Measures commits, reports the result, and returns it. @throws UserError, of a commit that does not build or answer too */
+  compare(places: readonly number[], flags: readonly string[], linesOf?: LinesOf): Promise<Result>;
+  /** Flags of the runs with several commits, unless the user gives others. */
+  lengths: readonly string[];
   runs: Measured[][];
   /** Places of commits that do not build or answer. */
   skipped: Set<number>;
@@ -84,8 +84,7 @@ export async function bisectCommand(
   say(
     `${counts(last, 'commit')} after ${nameOf(search, 0)}; it and ${nameOf(search, last)} first:`,
   );
-  const [difference] = (await search.compare([0, last], ['--no-look', '--no-why'], asUsual))
-    .comparisons;
+  const [difference] = (await search.compare([0, last], withoutLook)).comparisons;
   if (difference === undefined || difference.verdict === 'none') {
     say('', 'There is no verdict on the two, so there is nothing to look for yet.');
     return 1;
@@ -119,14 +118,16 @@ async function searchOf(
     if (known[name]?.value === undefined) return [`--${name}`];
     return (lists.get(name) ?? [value]).map((one) => `--${name}=${one}`);
   });
+  const lengths = Object.entries(usualLength).flatMap(([name, value]) =>
+    flags.has(name) ? [] : [`--${name}=${value}`],
+  );
   const compare: Search['compare'] = async (places, more, linesOf) => {
     let result: Result | undefined;
     const words = places.map((place) => `${nameAt(place, commits)}=${commits[place]?.hash}`);
-    const without = more.filter((flag) => !flags.has(flag.replace(/^--([\w-]+).*/, '$1')));
     try {
-      await compareCommand([...words, ...passed, ...without], additions, (outcome, options) => {
+      await compareCommand([...words, ...passed, ...more], additions, (outcome, options) => {
         ({ result } = outcome);
-        return reportRun(outcome, options, linesOf(outcome.result, terminalOf(options)));
+        return reportRun(outcome, options, linesOf?.(outcome.result, terminalOf(options)));
       });
     } catch (error) {
       // A side that fails is in the result.
@@ -136,7 +137,7 @@ async function searchOf(
     if (result === undefined) throw new Error('compare has no result');
     return result;
   };
-  return { commits, compare, runs: [], skipped: new Set() };
+  return { commits, compare, lengths, runs: [], skipped: new Set() };
 }
 
 /** Runs commits until one, or several that no commit that builds lies between, is the cause. @returns their places */
@@ -166,19 +167,19 @@ async function narrowDown(search: Search): Promise<number[] | undefined> {
 
 /** Measures commits in one run. @returns undefined if one does not build or answer, which is skipped from then on */
 async function measure(search: Search, places: readonly number[]): Promise<Measured[] | undefined> {
-  const more = Object.entries(usualLength).map(([name, value]) => `--${name}=${value}`);
+  const flags = [...search.lengths, ...withoutLook];
   try {
-    const flags = [...more, '--no-look', '--no-why'];
-    const { comparisons } = await search.compare(places, flags, (result, terminal) =>
-      terminalTable(commitsTable(search, places, result), terminal),
+    const result = await search.compare(places, flags, (made, terminal) =>
+      terminalTable(commitsTable(search, places, made), terminal),
     );
     const measured: Measured[] = [{ place: 0, log: 0 }];
     for (const place of places.slice(1)) {
-      const name = nameAt(place, search.commits);
-      const comparison = comparisons.find(({ variant }) => variant === name);
-      if (comparison === undefined || comparison.ratio <= 0) search.skipped.add(place);
-      else measured.push({ place, log: Math.log(comparison.ratio) });
+      const ratio = ratioOf(place, search, result)?.ratio;
+      if (ratio === undefined) search.skipped.add(place);
+      else measured.push({ place, log: Math.log(ratio) });
     }
+    if (measured.at(-1)?.place !== places.at(-1))
+      throw new UserError('good and bad were not both measured: run again');
     return measured;
   } catch (error) {
     const place = error instanceof UserError ? placeIn(error.message, places, search) : undefined;
@@ -191,15 +192,19 @@ async function measure(search: Search, places: readonly number[]): Promise<Measu
 }
 
 /** A row per commit, with its ratio to the good one. */
-function commitsTable(search: Search, places: readonly number[], { comparisons }: Result): Table {
-  const ratioOf = (place: number) => {
-    const pair = comparisons.find(({ variant }) => variant === nameAt(place, search.commits));
-    return pair === undefined || pair.ratio <= 0 ? '' : effect(pair.ratio, pair.ci95);
-  };
+function commitsTable(search: Search, places: readonly number[], result: Result): Table {
   return tableOf(places, [
     leftColumn('commit', (place) => nameOf(search, place)),
-    leftColumn('against the good one', ratioOf),
+    leftColumn('against the good one', (place) =>
+      figure(ratioOf(place, search, result), ({ ratio, ci95 }) => effect(ratio, ci95)),
+    ),
   ]);
+}
+
+/** A commit's comparison with the good one; undefined for the good one, and where nothing was measured. */
+function ratioOf(place: number, { commits }: Search, { comparisons }: Result) {
+  const name = nameAt(place, commits);
+  return comparisons.find(({ variant, ratio }) => variant === name && ratio > 0);
 }
 
 /** The place of the commit that a message is about; never that of the good or the bad one. */
@@ -219,7 +224,7 @@ async function confirm(
   let before = (found[0] ?? 1) - 1;
   while (before > 0 && skipped.has(before)) before--;
   say('', `${namesOf(search, found)}, against the one before:`);
-  const [effectOf] = (await search.compare([before, cause], [], asUsual)).comparisons;
+  const [effectOf] = (await search.compare([before, cause], [])).comparisons;
   const isConfirmed =
     effectOf !== undefined && effectOf.verdict === whole.verdict && hasDirection(effectOf);
   if (!isConfirmed) {

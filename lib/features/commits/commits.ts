@@ -18,40 +18,26 @@ import path from 'node:path';
 import { whoMayWrite } from '../../../bin/trust.mjs';
 import type { AddedSides } from '../../cli/feature.ts';
 import { asName, readCommand, readName, requireDifferent, requireNumber } from '../../cli/sides.ts';
-import { inOneLine, usageError, UserError } from '../../errors.ts';
+import { inOneLine, UserError } from '../../errors.ts';
 import { makeOwnFolder } from '../../files.ts';
 import { duration } from '../../format.ts';
 import { lockFile } from '../../machine/locks.ts';
-import { present } from '../../present.ts';
-import { leaveToCaller, removeFolder, run, withoutVariables } from '../../process.ts';
+import { leaveToCaller, removeFolder } from '../../process.ts';
 import { runOwnCommand } from '../../servers/own-command.ts';
 import { find, thisMachine } from '../../setup/machine.ts';
-import { fromCallersFolder } from '../../setup/paths.ts';
 import { writeWhole } from '../../writing.ts';
+import { commitCalled, fileOfGit, git, repositoryAt, type Repository } from './git.ts';
 import { kept } from './kept.ts';
 
 /** What is not committed, in place of a commit. */
 const worktree = 'worktree';
 const buildSeconds = 900;
-const gitSeconds = 300;
 /** The other side may be built today, and a compiler may have been replaced since. */
 const keptHours = 24;
 /** Older builds than these, those of the run among them, are removed. */
 const mostKept = 20;
 /** Number of lines that are shown of a build that fails, above its error. */
 const linesOfFailure = 15;
-
-/** A hook's variables, which name its repository. Builds and servers may use git, too. */
-const ofAnotherRepository = [
-  'GIT_DIR',
-  'GIT_WORK_TREE',
-  'GIT_INDEX_FILE',
-  'GIT_PREFIX',
-  'GIT_COMMON_DIR',
-  'GIT_OBJECT_DIRECTORY',
-  'GIT_ALTERNATE_OBJECT_DIRECTORIES',
-  'GIT_NAMESPACE',
-];
 
 export interface AskedCommits {
   repo: string;
@@ -60,10 +46,7 @@ export interface AskedCommits {
   serve: string;
 }
 
-interface Repository {
-  top: string;
-  /** The folder in it that --repo names; '' for the whole. */
-  within: string;
+interface Asked extends Repository {
   build: string | undefined;
   /** Where built commits are kept. */
   place: string;
@@ -94,7 +77,6 @@ export async function commitSides(
 ): Promise<AddedSides> {
   requireNumber(words, "main HEAD --repo DIR --serve './server -p {port}'");
   const command = readCommand(serve);
-  for (const name of ofAnotherRepository) delete process.env[name];
   const repository = { ...(await repositoryAt(repo)), build, place, secret: await secretOf(place) };
   const commits: Commit[] = [];
   for (const word of words) {
@@ -159,70 +141,14 @@ async function requireOwnPrograms(
 
 const isBelow = (file: string, folder: string): boolean => file.startsWith(`${folder}/`);
 
-async function repositoryAt(repo: string): Promise<Pick<Repository, 'top' | 'within'>> {
-  const folder = fromCallersFolder(repo);
-  if (!statSync(folder, { throwIfNoEntry: false })?.isDirectory())
-    throw usageError(`--repo: there is no folder ${folder}`);
-  const shown = await git(folder, ['rev-parse', '--show-toplevel', '--show-prefix']);
-  const [top = '', within = ''] = shown.split('\n');
-  return { top, within };
-}
-
-/** A commit of a history. */
-export interface Listed {
-  hash: string;
-  /** Its date and subject. */
-  about: string;
-  isMerge: boolean;
-}
-
-/**
- * Returns the good commit and those after it up to the bad one, by first parents.
- * @throws UserError (exit code 2) for what is no commit, or if the bad one does not come after the good one
- */
-export async function commitsBetween(repo: string, good: string, bad: string): Promise<Listed[]> {
-  for (const name of ofAnotherRepository) delete process.env[name];
-  const { top } = await repositoryAt(repo);
-  const hashes: string[] = [];
-  for (const word of [good, bad]) {
-    const args = ['rev-parse', '--verify', '--end-of-options', `${word}^{commit}`];
-    hashes.push((await git(top, args)).trim());
-  }
-  const [from = '', to = ''] = hashes;
-  const listed = async (args: readonly string[]) =>
-    (await git(top, ['log', '--no-show-signature', '--format=%H\t%P\t%cs %s', ...args]))
-      .split('\n')
-      .filter(Boolean)
-      .map((line): Listed => {
-        const [hash = '', parents = '', ...about] = line.split('\t');
-        return { hash, about: about.join(' ').slice(0, 100), isMerge: parents.includes(' ') };
-      });
-  const after = await listed(['--first-parent', '--reverse', `${from}..${to}`]);
-  const [first] = await listed(['--no-walk', from]);
-  if (after.length === 0 || first === undefined)
-    throw new UserError(
-      `--bad ${bad} has no commit after --good ${good}: is it the other way round?`,
-      2,
-    );
-  return [first, ...after];
-}
-
 async function commitOf(
   text: string,
-  { top, within, build, place, secret }: Repository,
+  { top, within, build, place, secret }: Asked,
 ): Promise<Commit> {
   const { name: given, word } = readName(text);
   const isWorktree = word === worktree;
   const ref = isWorktree ? 'HEAD' : word;
-  const object = await git(top, ['rev-parse', '--verify', '--end-of-options', ref]);
-  const only = [
-    '--no-walk',
-    '--no-show-signature',
-    '--format=%H %cs %s',
-    `${object.trim()}^{commit}`,
-  ];
-  const [, hash = '', about = ''] =
-    /^(\w+) (.{0,100})/.exec(await git(top, ['log', ...only])) ?? [];
+  const { hash, about } = await commitCalled(top, ref);
   // A whole hash is too wide for a table.
   const made = asName(word.replace(/^([0-9a-f]{9})[0-9a-f]{31,}$/, '$1'));
   const name = given ?? (/\D/.test(made) ? made : asName(`commit-${made}`));
@@ -288,20 +214,20 @@ async function holdFolder(
  * @throws UserError
  */
 function requireClosed(folder: string): void {
-  let problem: string | undefined;
-  for (let above = path.dirname(folder); problem === undefined; above = path.dirname(above)) {
-    problem = whoMayWrite(above);
-    if (above === path.dirname(above)) break;
+  if (process.geteuid?.() !== 0) return;
+  for (let place = folder; place !== path.dirname(place);) {
+    place = path.dirname(place);
+    const problem = whoMayWrite(place);
+    if (problem !== undefined)
+      throw new UserError(
+        `root builds no commits in ${folder}: ${problem}, and could put packages there that they load; name another folder in BAKEOFF_HOME`,
+      );
   }
-  if (process.geteuid?.() === 0 && problem !== undefined)
-    throw new UserError(
-      `root builds no commits in ${folder}: ${problem}, and could put packages there that they load; name another folder in BAKEOFF_HOME`,
-    );
 }
 
 async function makeCommit(
   commit: Commit,
-  { top, within, build }: Repository,
+  { top, within, build }: Asked,
   signal: AbortSignal,
   say: (lines: readonly string[]) => void,
 ): Promise<void> {
@@ -433,12 +359,6 @@ function isFolderBelow(tree: string, within: string): boolean {
 /** A file of a clone: where the objects are that it has not. */
 const borrowedFrom = '.git/objects/info/alternates';
 
-/** Its path, also for a work tree that shares another's. */
-async function fileOfGit(top: string, file: string): Promise<string> {
-  const shown = await git(top, ['rev-parse', '--git-path', file]);
-  return path.resolve(top, shown.replace(/\n$/, ''));
-}
-
 /** Removes the builds that have not been used for longest. */
 async function removeOld(place: string, used: readonly Commit[]): Promise<void> {
   const usedFolders = new Set(used.map(({ folder }) => folder));
@@ -448,46 +368,4 @@ async function removeOld(place: string, used: readonly Commit[]): Promise<void> 
     .filter((folder) => !usedFolders.has(folder))
     .sort((a, b) => statSync(b).mtimeMs - statSync(a).mtimeMs);
   for (const folder of folders.slice(mostKept - usedFolders.size)) await removeFolder(folder);
-}
-
-/** Returns what git prints. Throws UserError (exit code 2) with its complaint. */
-async function git(
-  folder: string,
-  args: readonly string[],
-  signal?: AbortSignal,
-  input?: string,
-): Promise<string> {
-  const { code, stdout, stderr } = await run({
-    command: 'git',
-    // Neither the user's hooks nor a program that the repository's settings name.
-    args: ['-c', 'core.hooksPath=/dev/null', '-c', 'core.fsmonitor=false', ...args],
-    cwd: folder,
-    env: {
-      // Those of a hook name another repository.
-      ...withoutVariables(process.env, 'GIT_'),
-      GIT_LFS_SKIP_SMUDGE: '1',
-      // A submodule's index stays as it is.
-      GIT_OPTIONAL_LOCKS: '0',
-      // Nobody is there to give a password.
-      GIT_TERMINAL_PROMPT: '0',
-      // Its complaints are read below.
-      LC_ALL: 'C',
-    },
-    limit: {
-      seconds: gitSeconds,
-      message: `git ${args[0]} has not ended within ${gitSeconds} s, so it was ended`,
-    },
-    ...present({ signal, input }),
-  });
-  if (code === 0) return stdout;
-  const lines = stderr.trim().split('\n');
-  // Warnings may come first.
-  const said = lines.find((line) => !line.startsWith('warning: '));
-  const complaint =
-    said?.replace(/^(?:fatal|error): /, '') || `git ${args[0]} ended with code ${code}`;
-  const [, top] = /dubious ownership in repository at '(.*)'/.exec(complaint) ?? [];
-  if (top !== undefined)
-    throw usageError(`${complaint}: git config --global --add safe.directory ${top}`);
-  const why = complaint.replace('Needed a single revision', `${args.at(-1)} is no commit`);
-  throw new UserError(`--repo ${folder}: ${why}`, 2);
 }

@@ -1,0 +1,129 @@
+// The user's repository, as git shows it. It is never changed.
+import { statSync } from 'node:fs';
+import path from 'node:path';
+import { usageError, UserError } from '../../errors.ts';
+import { present } from '../../present.ts';
+import { run, withoutVariables } from '../../process.ts';
+import { fromCallersFolder } from '../../setup/paths.ts';
+
+const gitSeconds = 300;
+
+/** A hook's variables, which name its repository. Builds and servers may use git, too. */
+const ofAnotherRepository = [
+  'GIT_DIR',
+  'GIT_WORK_TREE',
+  'GIT_INDEX_FILE',
+  'GIT_PREFIX',
+  'GIT_COMMON_DIR',
+  'GIT_OBJECT_DIRECTORY',
+  'GIT_ALTERNATE_OBJECT_DIRECTORIES',
+  'GIT_NAMESPACE',
+];
+
+/** A repository of the user's. */
+export interface Repository {
+  top: string;
+  /** The folder in it that --repo names; '' for the whole. */
+  within: string;
+}
+
+/** Finds it, and forgets a hook's variables. Throws UserError (exit code 2). */
+export async function repositoryAt(repo: string): Promise<Repository> {
+  for (const name of ofAnotherRepository) delete process.env[name];
+  const folder = fromCallersFolder(repo);
+  if (!statSync(folder, { throwIfNoEntry: false })?.isDirectory())
+    throw usageError(`--repo: there is no folder ${folder}`);
+  const shown = await git(folder, ['rev-parse', '--show-toplevel', '--show-prefix']);
+  const [top = '', within = ''] = shown.split('\n');
+  return { top, within };
+}
+
+/** A commit of a history. */
+export interface Listed {
+  hash: string;
+  /** Its date and subject. */
+  about: string;
+  isMerge: boolean;
+}
+
+/** Lists commits. @param args of git log */
+export async function listed(top: string, args: readonly string[]): Promise<Listed[]> {
+  const shown = await git(top, ['log', '--no-show-signature', '--format=%H\t%P\t%cs %s', ...args]);
+  return shown
+    .split('\n')
+    .filter(Boolean)
+    .map((line): Listed => {
+      const [hash = '', parents = '', ...about] = line.split('\t');
+      return { hash, about: about.join(' ').slice(0, 100), isMerge: parents.includes(' ') };
+    });
+}
+
+/** Returns the commit of that name. Throws UserError (exit code 2) for what is none. */
+export async function commitCalled(top: string, name: string): Promise<Listed> {
+  const object = await git(top, ['rev-parse', '--verify', '--end-of-options', name]);
+  const [commit] = await listed(top, ['--no-walk', `${object.trim()}^{commit}`]);
+  if (commit === undefined) throw usageError(`--repo: ${name} is no commit`);
+  return commit;
+}
+
+/**
+ * Returns the good commit and those after it up to the bad one, by first parents.
+ * @throws UserError (exit code 2) for what is no commit, or if the bad one does not come after the good one
+ */
+export async function commitsBetween(repo: string, good: string, bad: string): Promise<Listed[]> {
+  const { top } = await repositoryAt(repo);
+  const [first, last] = [await commitCalled(top, good), await commitCalled(top, bad)];
+  const range = `${first.hash}..${last.hash}`;
+  const after = await listed(top, ['--first-parent', '--reverse', range]);
+  if (after.length === 0)
+    throw usageError(`--bad ${bad} has no commit after --good ${good}: is it the other way round?`);
+  return [first, ...after];
+}
+
+/** The path of a file of git's, also for a work tree that shares another's. */
+export async function fileOfGit(top: string, file: string): Promise<string> {
+  const shown = await git(top, ['rev-parse', '--git-path', file]);
+  return path.resolve(top, shown.replace(/\n$/, ''));
+}
+
+/** Returns what git prints. Throws UserError (exit code 2) with its complaint. */
+export async function git(
+  folder: string,
+  args: readonly string[],
+  signal?: AbortSignal,
+  input?: string,
+): Promise<string> {
+  const { code, stdout, stderr } = await run({
+    command: 'git',
+    // Neither the user's hooks nor a program that the repository's settings name.
+    args: ['-c', 'core.hooksPath=/dev/null', '-c', 'core.fsmonitor=false', ...args],
+    cwd: folder,
+    env: {
+      // Those of a hook name another repository.
+      ...withoutVariables(process.env, 'GIT_'),
+      GIT_LFS_SKIP_SMUDGE: '1',
+      // A submodule's index stays as it is.
+      GIT_OPTIONAL_LOCKS: '0',
+      // Nobody is there to give a password.
+      GIT_TERMINAL_PROMPT: '0',
+      // Its complaints are read below.
+      LC_ALL: 'C',
+    },
+    limit: {
+      seconds: gitSeconds,
+      message: `git ${args[0]} has not ended within ${gitSeconds} s, so it was ended`,
+    },
+    ...present({ signal, input }),
+  });
+  if (code === 0) return stdout;
+  const lines = stderr.trim().split('\n');
+  // Warnings may come first.
+  const said = lines.find((line) => !line.startsWith('warning: '));
+  const complaint =
+    said?.replace(/^(?:fatal|error): /, '') || `git ${args[0]} ended with code ${code}`;
+  const [, top] = /dubious ownership in repository at '(.*)'/.exec(complaint) ?? [];
+  if (top !== undefined)
+    throw usageError(`${complaint}: git config --global --add safe.directory ${top}`);
+  const why = complaint.replace('Needed a single revision', `${args.at(-1)} is no commit`);
+  throw new UserError(`--repo ${folder}: ${why}`, 2);
+}
