@@ -1,15 +1,14 @@
 // Compares an article's claims with the measurements on this machine, and with the article's own figures.
 import { comparisonOf, variantOf } from '../analysis/comparisons.ts';
 import { roundsToDecide } from '../analysis/rounds.ts';
-import { publishedBuckets, quantileBucket } from '../analysis/latency.ts';
-import { directions, headerBytesOf } from '../analysis/phases.ts';
-import { alphaOf, mean, minimumRounds, total } from '../analysis/statistics.ts';
-import { amount, bucketLabel, effect, fraction, hundredths, percent, success } from '../format.ts';
-import type { BucketShare, Comparison, Result, VariantResult } from '../result/result.ts';
+import { alphaOf, mean, minimumRounds } from '../analysis/statistics.ts';
+import { amount, effect, hundredths, percent, success } from '../format.ts';
+import type { Comparison, Result, VariantResult } from '../result/result.ts';
 import { present } from '../present.ts';
 import type { Article, Claim, ClaimRest } from '../scenario/article.ts';
 import { verdictWord } from './metric-words.ts';
 import { decidingText } from './reasons.ts';
+import { amountsOf, hasSize, isSame, shareText, usualResolution, type Measured } from './ruler.ts';
 import { metricMark } from './verdict-words.ts';
 
 export type ClaimState =
@@ -52,9 +51,6 @@ const byWeight: readonly ClaimState[] = [
 
 /** The estimate of fewer rounds than these is too rough. */
 const fewestRounds = 10;
-
-/** The resolution, as a share, of an article that does not say how exact its figures are. */
-const usualResolution = 0.05;
 
 /** The key of a run's result among those of an article: its scenario, and the variants if it was made for a claim on them. */
 export function keyOfResult(scenario: string, variants: readonly string[] = []): string {
@@ -187,21 +183,6 @@ function stateOfLess(measured: Measured, claimed: number, resolution: number): C
   return measured.ratio > 1 ? 'opposite here' : 'holds here, but not the size';
 }
 
-type Measured = Pick<Comparison, 'ratio' | 'ci95'>;
-
-/** Whether the interval, widened by the resolution, includes the claimed ratio. */
-function hasSize({ ci95: [low, high] }: Measured, claimed: number, resolution: number): boolean {
-  const widened = 1 + resolution;
-  return low / widened <= claimed && claimed <= high * widened;
-}
-
-/** Whether the interval is within the resolution of 1. */
-const isSame = ({ ci95: [low, high] }: Measured, resolution: number): boolean =>
-  low * (1 + resolution) >= 1 && high <= 1 + resolution;
-
-/** A share as articles say it: 1/55.3, but 82 %. */
-const shareText = (share: number): string => (share < 0.5 ? fraction(share) : percent(share));
-
 function whyUnmeasured(
   name: string,
   rest: ClaimRest,
@@ -302,107 +283,4 @@ function stateOf(
   return about === undefined || hasSize(comparison, about, resolution)
     ? 'holds here'
     : 'holds here, but not the size';
-}
-
-interface Amounts {
-  noun: string;
-  /** The claimed amount as a share of the other side's. */
-  claimed: number;
-  here(variant: VariantResult): number | undefined;
-  published(variant: VariantResult): number | undefined;
-}
-
-/** What of a request is compared; undefined for a comparison of speed. */
-function amountsOf({ headersAbout, packetsAbout }: ClaimRest): Amounts | undefined {
-  if (headersAbout !== undefined)
-    return {
-      noun: 'header bytes',
-      claimed: headersAbout,
-      ...headerBytesOf,
-    };
-  if (packetsAbout !== undefined)
-    return {
-      noun: 'packets',
-      claimed: packetsAbout,
-      here: ({ network }) =>
-        network === null ? undefined : total(directions, (way) => network.packetsPerRequest[way]),
-      published: ({ published }) => published?.packetsPerRequest,
-    };
-  return undefined;
-}
-
-/** Whether the article's figures support the claim. */
-interface OwnFigures {
-  text: string;
-  agrees: boolean;
-}
-
-/** Compares a claim with the article's figures; empty without any, or if the scenario did not run. */
-export function ownFigures(
-  { rests }: Pick<Claim, 'rests'>,
-  { resolution = usualResolution }: Pick<Article, 'resolution'>,
-  results: ReadonlyMap<string, Result>,
-): OwnFigures[] {
-  return rests.flatMap((rest) => {
-    const result = results.get(rest.scenario);
-    const subject = result && variantOf(result, rest.variant);
-    const other = result && variantOf(result, rest.against);
-    if (subject === undefined || other === undefined) return [];
-    return ownFiguresOf(rest, resolution, subject, other) ?? [];
-  });
-}
-
-/** Returns the figures as one text. */
-export function madeBy(figures: readonly OwnFigures[]): string {
-  return figures.map(({ text }) => text).join('; ');
-}
-
-function ownFiguresOf(
-  rest: ClaimRest,
-  resolution: number,
-  subject: VariantResult,
-  other: VariantResult,
-): OwnFigures | undefined {
-  if (rest.unpublished === true) return undefined;
-  const amounts = amountsOf(rest);
-  const [subjectTail, otherTail] = [p99Bucket(subject), p99Bucket(other)];
-  // At a rate an article has no requests/s, but a histogram.
-  if (subjectTail !== undefined && otherTail !== undefined && rest.is !== undefined) {
-    const text = `p99 ${bucketLabel(subjectTail)} against ${bucketLabel(otherTail)}`;
-    return { text, agrees: follows(rest.is, otherTail.fromMs / subjectTail.fromMs, resolution) };
-  }
-  const of = amounts?.published ?? (({ published }: VariantResult) => published?.rps);
-  const [subjectFigure, otherFigure] = [of(subject), of(other)];
-  if (subjectFigure === undefined || otherFigure === undefined) return undefined;
-  const ratio = subjectFigure / otherFigure;
-  const claimed = amounts?.claimed ?? rest.about;
-  const text = amounts === undefined ? amount : shareText;
-  if (claimed !== undefined) {
-    const agrees = hasSize({ ratio, ci95: [ratio, ratio] }, claimed, resolution);
-    return { text: agrees ? text(ratio) : `${text(ratio)}, not ${text(claimed)}`, agrees };
-  }
-  if (rest.is === undefined) return undefined;
-  return { text: amount(ratio), agrees: follows(rest.is, ratio, resolution) };
-}
-
-const p99Bucket = ({ published }: VariantResult): BucketShare | undefined =>
-  quantileBucket(publishedBuckets(published), 0.99);
-
-function follows(
-  claimed: NonNullable<ClaimRest['is']>,
-  ratio: number,
-  resolution: number,
-): boolean {
-  switch (claimed) {
-    case 'faster':
-      return ratio > 1;
-    case 'slower':
-      return ratio < 1;
-    case 'same':
-      return isSame({ ratio, ci95: [ratio, ratio] }, resolution);
-    case 'not slower':
-      return ratio >= 1;
-    case 'not faster':
-      return ratio <= 1;
-  }
 }

@@ -81,6 +81,24 @@ export async function underLoad(
   }
 }
 
+/**
+ * Loads a side outside of the rounds, the only one. Of a mix all pages are loaded together only, so that what is counted can be divided by
+ * all requests. See underLoad for errors.
+ * @param more observes the load besides its usual observers
+ */
+export async function loadAlone(
+  context: LoadContext,
+  stage: Stage,
+  folder: string,
+  more?: Observer,
+): Promise<Measurement> {
+  const attempt = { round: 1, onLoad: () => undefined };
+  const group: Group = { sides: [stage.planned], withoutEachPage: true };
+  const observers = more === undefined ? [] : [more];
+  const [measured] = await underLoad(context, group, [stage], attempt, folder, observers);
+  return measured as Measurement;
+}
+
 function planOfLoad(
   { plan }: RunContext,
   group: Group,

@@ -2,7 +2,8 @@
 // take too long and vary from run to run.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { additions } from '../../lib/cli/main.ts';
-import { decideClaim, madeBy, ownFigures } from '../../lib/report/claims.ts';
+import { decideClaim } from '../../lib/report/claims.ts';
+import { madeBy, ownFigures } from '../../lib/report/own-figures.ts';
 import { verdictSentences } from '../../lib/report/sentences.ts';
 import type { Result } from '../../lib/result/result.ts';
 import type { Scenario } from '../../lib/scenario/model.ts';

@@ -107,7 +107,8 @@ test('an open claim says how long it would take, and the run that was made for i
   lines.length = 0;
   const flags = ['--variants', 'nginx,h2o', '--rounds', '20'];
   const run = await keepRun(more, first, inRounds('faster', 1.5), flags);
-  expect(await resumed(more)).toBe(0);
+  // What is there needs no time.
+  expect(await resumed(more, '--max-time', '5s')).toBe(0);
   expect(lines).toContain(`it is measured: ${join(more, run)}`);
   expect(lines.join('\n')).not.toContain('What is not decided');
   expect(lines.join('\n')).toContain('holds here');
@@ -173,6 +174,15 @@ test('an article may have a run for each scenario and each pair of sides that a 
     { ...claim, rests: [...(claim?.rests ?? []), ...pairsOf('a', 'b')] },
   ];
   expect(mostRunsOf({ ...article, claims } as typeof article)).toBe(2 + 1 + 2);
+});
+
+test('a scenario that would take longer than the time is a first look', async () => {
+  const options = readScenarioOptions(['--max-time', '10m'], noAdditions);
+  const long = await findScenario('nghttpd-img');
+  const inArticle = localDraft(long, { ...options, mostSeconds: 300 });
+  expect(inArticle).toMatchObject({ quick: true, maxTimeSeconds: 600 });
+  const short = await findScenario(first);
+  expect(localDraft(short, { ...options, mostSeconds: 300 })).toMatchObject({ quick: false });
 });
 
 test("a file's article is refused if its names are not those of its scenarios", async () => {

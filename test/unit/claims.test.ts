@@ -2,7 +2,9 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { decideClaim, decidingRuns, keyOfResult, ownFigures } from '../../lib/report/claims.ts';
+import { decideClaim, decidingRuns, keyOfResult } from '../../lib/report/claims.ts';
+import { ownFigures } from '../../lib/report/own-figures.ts';
+import { withFindings } from '../../lib/report/finding-words.ts';
 import { articleMarkdown } from '../../lib/report/article.ts';
 import { articlePage } from '../../lib/report/html/article-page.ts';
 import type { MeasuredVariant } from '../../lib/analysis/verdict.ts';
@@ -349,6 +351,24 @@ test('the page shows the claims, both machines and the tables', async () => {
   expect(html).toMatch(
     /<strong>holds here<\/strong>: it is \*faster\*<\/div><div class="bar".*<i style=.*<b style=.*<u style=/,
   );
+});
+
+test('the Markdown has no notes on latencies that it does not show', () => {
+  const late = {
+    code: 'late-reads',
+    variant: workers.name,
+    latencyMs: 2,
+    lateMs: 1,
+    waitedShare: 0,
+  } as const;
+  const noted = withFindings(measured, [late], {});
+  expect(noted.warnings.join()).toMatch(/half or more of its p99 .* is the generator's/);
+  const article = { id: 'x', title: 't', date: '2017' };
+  const shown = (changes: Partial<Result>) =>
+    articleMarkdown({ article, results: new Map([['s', { ...noted, ...changes }]]), missing: [] });
+  expect(shown({})).not.toContain("is the generator's");
+  const byTail = noted.comparisons.map((pair) => ({ ...pair, metric: 'p99' as const }));
+  expect(shown({ comparisons: byTail })).toContain("is the generator's");
 });
 
 test('the page says why a claim is open and what has a part, without noise of sums', async () => {

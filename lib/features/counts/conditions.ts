@@ -39,7 +39,8 @@ export const countsGivenWithout: Reader<void> = (flag, text) => {
       throw usageError(`${flag} ${condition}: that is counted by compare with --counts only`);
 };
 
-type State = 'true' | 'false' | 'not certain, since its interval allows both';
+export const uncertain = 'not certain, since its interval allows both';
+type State = 'true' | 'false' | typeof uncertain;
 
 /** Whether a condition holds for a difference. @param baseline the count there, per request */
 export function stateOf(
@@ -49,7 +50,7 @@ export function stateOf(
 ): State {
   const most = isShare ? limit * baseline : limit;
   if (low > most) return 'true';
-  return high > most ? 'not certain, since its interval allows both' : 'false';
+  return high > most ? uncertain : 'false';
 }
 
 /**

@@ -15,11 +15,10 @@ import { RoundFailure } from '../../runner/failures.ts';
 import type { Observer } from '../../runner/observers/observer.ts';
 import type { Stage } from '../../runner/plan.ts';
 import { openStages } from '../../runner/round.ts';
-import { underLoad, type LoadContext, type Measurement } from '../../runner/under-load.ts';
+import { loadAlone, type LoadContext, type Measurement } from '../../runner/under-load.ts';
 import { isStarted } from '../../servers/index.ts';
 import { writeWhole } from '../../writing.ts';
-import type { Condition } from './conditions.ts';
-import { stateOf } from './conditions.ts';
+import { stateOf, uncertain, type Condition } from './conditions.ts';
 import {
   differencesOf,
   differs,
@@ -183,7 +182,7 @@ function isInDoubt(
   if (conditions !== undefined)
     return conditions.some(
       (condition) =>
-        condition.count === count && stateOf(condition, difference, usual).startsWith('not'),
+        condition.count === count && stateOf(condition, difference, usual) === uncertain,
     );
   const half = (high - low) / 2;
   if (!worthMore.includes(count)) return false;
@@ -265,16 +264,11 @@ function triedObserver(observer: Observer, onFailure: (error: unknown) => void):
   };
 }
 
-/** Loads a side, the only one. @param more observes it beside the usual observers */
 async function loadOf(context: LoadContext, stage: Stage, more?: Observer): Promise<Measurement> {
   // k6 appends to its files.
   const folder = await mkdtemp(join(context.folder, 'k6-'));
   try {
-    const attempt = { round: 1, onLoad: () => undefined };
-    const group = { sides: [stage.planned] };
-    const observers = more === undefined ? [] : [more];
-    const [measured] = await underLoad(context, group, [stage], attempt, folder, observers);
-    return measured as Measurement;
+    return await loadAlone(context, stage, folder, more);
   } finally {
     await rm(folder, { recursive: true, force: true });
   }

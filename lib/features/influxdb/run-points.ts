@@ -26,7 +26,8 @@ import type { Environment } from '../../result/environment.ts';
 import type { Article } from '../../scenario/article.ts';
 import type { ClaimRow, RunPlaces } from './schema.ts';
 import { articleTitle, measuredEnvironment } from '../../report/article.ts';
-import { decideClaim, madeBy, ownFigures } from '../../report/claims.ts';
+import { decideClaim } from '../../report/claims.ts';
+import { madeBy, ownFigures } from '../../report/own-figures.ts';
 
 /** Returns the samples of a side's server under load; none for a server on which bakeoff cannot measure. */
 export function samplePoints(plan: Plan, { planned, round, samples }: ServerSamples): string[] {

@@ -12,10 +12,10 @@ import { writeMixFiles } from '../../runner/mix-files.ts';
 import { requireSampled } from '../../runner/disturbance.ts';
 import { phasesOf } from '../../runner/measured-phases.ts';
 import type { Observer } from '../../runner/observers/observer.ts';
-import type { Group, PlannedVariant, RunContext, Stage } from '../../runner/plan.ts';
+import type { PlannedVariant, RunContext, Stage } from '../../runner/plan.ts';
 import { openStages } from '../../runner/round.ts';
 import { compileScript } from '../../runner/k6.ts';
-import { underLoad, type LoadContext, type Measurement } from '../../runner/under-load.ts';
+import { loadAlone, type LoadContext, type Measurement } from '../../runner/under-load.ts';
 import { atRateFor } from '../../scenario/load.ts';
 import type { StartedServer } from '../../servers/index.ts';
 import { writeWhole } from '../../writing.ts';
@@ -158,12 +158,7 @@ const lastingStage = (stage: Stage, seconds: number): Stage => ({
 async function loadOf(context: LoadContext, stage: Stage, more?: Observer): Promise<Measurement> {
   // k6 appends to its files.
   const folder = await mkdtemp(join(context.folder, 'k6-'));
-  const attempt = { round: 1, onLoad: () => undefined };
-  // What perf counts is divided by the requests of the whole mix.
-  const group: Group = { sides: [stage.planned], withoutEachPage: true };
-  const observers = more === undefined ? [] : [more];
-  const [measured] = await underLoad(context, group, [stage], attempt, folder, observers);
-  return measured as Measurement;
+  return loadAlone(context, stage, folder, more);
 }
 
 /** @throws Disturbance if too little is known of the cores' use */
