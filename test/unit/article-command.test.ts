@@ -176,6 +176,17 @@ test('an article may have a run for each scenario and each pair of sides that a 
   expect(mostRunsOf({ ...article, claims } as typeof article)).toBe(2 + 1 + 2);
 });
 
+test('a claim has one run of its own, whatever that finds', async () => {
+  const out = newFolder();
+  await keepRun(out, first, inRounds('inconclusive', 1.01));
+  await keepRun(out, second);
+  const flags = ['--variants', 'nginx,h2o', '--rounds', '20'];
+  const run = await keepRun(out, first, inRounds('inconclusive', 1.01), flags);
+  expect(await resumed(out, '--max-time', '10s')).toBe(0);
+  expect(lines).toContain(`it is measured: ${join(out, run)}`);
+  expect(lines.join('\n')).not.toContain('What is not decided');
+});
+
 test('a scenario that would take longer than the time is a first look', async () => {
   const options = readScenarioOptions(['--max-time', '10m'], noAdditions);
   const long = await findScenario('nghttpd-img');

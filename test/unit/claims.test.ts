@@ -132,6 +132,14 @@ test('a figure that the article counts as none says so', () => {
   );
 });
 
+test('a run that was ended decides nothing, whatever its verdict', () => {
+  const ended = { ...withVerdict('faster'), state: 'partial' as const };
+  expect(decideIn(ended, { is: 'faster' })).toMatchObject({
+    state: 'not decided',
+    seen: expect.stringContaining('faster, not final, since the run was ended'),
+  });
+});
+
 const sides = [workers.name, openFileCache.name] as const;
 
 test.each<[string, Result, Partial<ClaimRest>, number | undefined]>([
