@@ -210,19 +210,27 @@ async function measure(
   scenario: Scenario,
   more: Partial<AskedOptions>,
 ) {
-  const { options, results } = sitting;
+  if (await takeMeasured(sitting, key, scenario, more)) return;
   const asked = askedOf(sitting, more);
-  const done = options.resume && (await findMeasured(scenario, asked));
-  if (done) {
-    results.set(key, done.result);
-    say(options, [`it is measured: ${done.folder}`]);
-    const { failIf } = options;
-    if (failIf)
-      sitting.code = Math.max(sitting.code, failIfCode(done.result, failIf, console.error));
-    return;
-  }
-  const code = await runScenario(scenario, asked, (result) => results.set(key, result));
+  const code = await runScenario(scenario, asked, (result) => sitting.results.set(key, result));
   sitting.code = Math.max(sitting.code, code);
+}
+
+/** With --resume, takes the result that there is. @returns whether there is one */
+async function takeMeasured(
+  sitting: Sitting,
+  key: string,
+  scenario: Scenario,
+  more: Partial<AskedOptions>,
+): Promise<boolean> {
+  const { options, results } = sitting;
+  const done = options.resume && (await findMeasured(scenario, askedOf(sitting, more)));
+  if (!done) return false;
+  results.set(key, done.result);
+  say(options, [`it is measured: ${done.folder}`]);
+  const { failIf } = options;
+  if (failIf) sitting.code = Math.max(sitting.code, failIfCode(done.result, failIf, console.error));
+  return true;
 }
 
 /** Finds a run that was made whole, however little time there is now, or else one as it would be made now. */
@@ -241,7 +249,9 @@ async function decideClaims(sitting: Sitting): Promise<ClaimRun[]> {
   const { options, results, missing } = sitting;
   const cannotRun = [...missing];
   if (options.quick || options.exact || options.machines !== undefined) return [];
-  if (options.resume) await takeMeasured(sitting, cannotRun);
+  // What is there needs no time.
+  for (const { key, scenario, asked } of await openRuns(sitting, cannotRun))
+    await takeMeasured(sitting, key, scenario, asked);
   const tried = new Set<string>();
   for (;;) {
     const open = (await openRuns(sitting, cannotRun)).filter(({ key }) => !tried.has(key));
@@ -263,16 +273,6 @@ async function decideClaims(sitting: Sitting): Promise<ClaimRun[]> {
       if (results.get(key)?.state === 'partial') results.delete(key);
     }
     say(options, ['']);
-  }
-}
-
-/** Takes the results of runs for claims that are there already: there need be no time for them. */
-async function takeMeasured(sitting: Sitting, cannotRun: readonly string[]): Promise<void> {
-  for (const { key, scenario, asked } of await openRuns(sitting, cannotRun)) {
-    const done = await findMeasured(scenario, askedOf(sitting, asked));
-    if (done === undefined) continue;
-    sitting.results.set(key, done.result);
-    say(sitting.options, [`it is measured: ${done.folder}`]);
   }
 }
 
