@@ -199,7 +199,7 @@ func summary(r engine.Result) map[string]any {
 		"perConnectionRps": distribution(r.PerConnectionRPS), "perThreadRps": distribution(r.PerThreadRPS),
 		"wire": map[string]any{
 			"connections": r.Wire.Connections, "handshakes": r.Wire.Handshakes, "resumed": r.Wire.Resumed, "segmentsOut": r.Wire.SegmentsOut, "segmentsIn": r.Wire.SegmentsIn,
-			"resentSegments": r.Wire.Resent, "wireBytesOut": r.Wire.BytesOut, "wireBytesIn": r.Wire.BytesIn,
+			"dataSegmentsIn": r.Wire.DataSegmentsIn, "resentSegments": r.Wire.Resent, "wireBytesOut": r.Wire.BytesOut, "wireBytesIn": r.Wire.BytesIn,
 		},
 		"startedAt": instant(r.Window.StartedAt), "endedAt": instant(r.Window.EndedAt), "monotonicMs": []float64{r.Window.MonotonicMs[0], r.Window.MonotonicMs[1]},
 		"cpuSeconds": r.CPUSeconds, "turns": turns, "serverCpu": serverCPU, "serverMemoryBytes": serverMemory,

@@ -219,7 +219,8 @@ export interface LoadResult extends v.InferOutput<typeof loadResult> {
 
 /**
  * What the load's connections had on the wire per request. `resumed` are TLS handshakes that resumed a session; segments and bytes, with
- * the headers of IP and TCP, are TCP's own counts, to the server (`Out`) and from it.
+ * the headers of IP and TCP, are TCP's own counts, to the server (`Out`) and from it. Of `dataSegmentsIn` each carries bytes of an answer
+ * or a handshake: how many mere ACKs there are depends on how late a program reads.
  */
 export const wireNames = [
   'connections',
@@ -227,6 +228,7 @@ export const wireNames = [
   'resumed',
   'segmentsOut',
   'segmentsIn',
+  'dataSegmentsIn',
   'resentSegments',
   'wireBytesOut',
   'wireBytesIn',

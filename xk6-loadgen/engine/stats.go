@@ -86,10 +86,10 @@ func (c *Counts) add(other *Counts) {
 
 // Wire is what all connections of a load had on the wire, warm-up and edges of turns included, each as of its close. Bytes are with
 // the headers of IP and TCP or UDP. Resent segments are in SegmentsOut too, and Resumed handshakes in Handshakes. Packets of
-// QUIC are its segments. Connections and handshakes are exact; beyond readEach connections of a thread the rest is that of every
-// readOneIn-th.
+// QUIC are its segments, each of them counted as one with data; of TCP's, a mere ACK is not. Connections and handshakes are exact;
+// beyond readEach connections of a thread the rest is that of every readOneIn-th.
 type Wire struct {
-	Connections, Handshakes, Resumed, SegmentsOut, SegmentsIn, Resent, BytesOut, BytesIn int64
+	Connections, Handshakes, Resumed, SegmentsOut, SegmentsIn, DataSegmentsIn, Resent, BytesOut, BytesIn int64
 }
 
 func (w *Wire) add(other *Wire) {
@@ -98,6 +98,7 @@ func (w *Wire) add(other *Wire) {
 	w.Resumed += other.Resumed
 	w.SegmentsOut += other.SegmentsOut
 	w.SegmentsIn += other.SegmentsIn
+	w.DataSegmentsIn += other.DataSegmentsIn
 	w.Resent += other.Resent
 	w.BytesOut += other.BytesOut
 	w.BytesIn += other.BytesIn

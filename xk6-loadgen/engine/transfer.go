@@ -341,6 +341,7 @@ func (c *conn) countWire() {
 		stats := s.peer.QUIC.ConnectionStats()
 		header += udpHeader
 		w.SegmentsOut, w.SegmentsIn, w.Resent = int64(stats.PacketsSent), int64(stats.PacketsReceived), int64(stats.PacketsLost)
+		w.DataSegmentsIn = w.SegmentsIn
 		w.BytesOut, w.BytesIn = int64(stats.BytesSent), int64(stats.BytesReceived)
 	} else {
 		info := &l.wire.info
@@ -350,6 +351,7 @@ func (c *conn) countWire() {
 			header += timestampOption
 		}
 		w.SegmentsOut, w.SegmentsIn, w.Resent = int64(info.Segs_out), int64(info.Segs_in), int64(info.Total_retrans)
+		w.DataSegmentsIn = int64(info.Data_segs_in)
 		w.BytesOut, w.BytesIn = int64(info.Bytes_sent), int64(info.Bytes_received)
 	}
 	w.BytesOut += header * w.SegmentsOut

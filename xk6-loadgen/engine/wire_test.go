@@ -45,6 +45,9 @@ func TestWireIsWhatTheConnectionsCarried(t *testing.T) {
 				if secure {
 					return
 				}
+				if got.DataSegmentsIn != requests {
+					t.Errorf("%d segments with data in, want one for each of %d answers", got.DataSegmentsIn, requests)
+				}
 				// A FIN counts as a byte. Timestamps may be off.
 				for _, way := range []struct {
 					name                    string

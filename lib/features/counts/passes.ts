@@ -243,7 +243,7 @@ async function passOf(
     syscalls: isSeen ? seen.counts.calls : undefined,
     calls: seen?.calls.filter(({ perRequest: times }) => times > 0),
     bytes: total(results, ({ bytes }) => bytes.received) / ended,
-    segments: total(results, ({ wire }) => wire?.segmentsIn ?? 0) / ended,
+    segments: total(results, ({ wire }) => wire?.dataSegmentsIn ?? 0) / ended,
     switches: voluntary === undefined ? undefined : voluntary + (involuntary ?? 0),
     faults: perRequest.pageFaults,
   });
