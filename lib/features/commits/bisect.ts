@@ -1,4 +1,4 @@
-// npm run bisect: finds the commit of a history that made a difference. Each run compares commits of the history in turns.
+// npm run bisect: finds the commit of a history, or the side of a list, that made a difference. Each run compares some of them in turns.
 import { compareCommand, compareFlagsWith } from '../../cli/compare.ts';
 import {
   flagsWith,
@@ -10,13 +10,13 @@ import {
 import { total } from '../../analysis/statistics.ts';
 import type { Additions, RunPart } from '../../cli/feature.ts';
 import { reportRun, terminalOf } from '../../cli/run-output.ts';
-import { usageError, UserError } from '../../errors.ts';
-import { counts, effect, enumeration, percent } from '../../format.ts';
-import { verdictWord } from '../../report/metric-words.ts';
+import { UserError } from '../../errors.ts';
+import { counts, enumeration, percent } from '../../format.ts';
 import { figure, leftColumn, tableOf, terminalTable, type Table } from '../../report/table.ts';
-import type { Comparison, Result } from '../../result/result.ts';
+import type { Result } from '../../result/result.ts';
 import { typed } from '../../setup/paths.ts';
-import { commitsBetween, type Listed } from './git.ts';
+import { readCandidates, type Candidate } from './candidates.ts';
+import { byCount, byTime, countThatDiffers, type Difference, type Reading } from './difference.ts';
 import { firstBad, likeliest, nextPlaces, type Measured } from './first-bad.ts';
 
 /** The commits of a run beside the good and the bad one. With more, a round takes longer than it tells more. */
@@ -43,10 +43,12 @@ function bisectFlags(parts: readonly RunPart[]): Record<string, Flag> {
 
 const help = [
   `${typed('bisect')} --repo DIR --good v1.0 [--bad main] [--build 'make'] --serve './server -p {port}' [flags]`,
+  `${typed('bisect')} FILE [flags]`,
   '',
   'Finds the commit between two that made the server faster or slower. Compares the two first, then up to six commits between them in ' +
     'the same rounds, until one is the cause with a probability of 95 %. Commits that do not build or answer are left out. It follows ' +
-    'first parents, and changes nothing in the repository.',
+    'first parents, and changes nothing in the repository. A FILE has a side in each line instead, such as the versions of a package: ' +
+    'the good one first, the bad one last. With --counts it finds what changed a count.',
 ];
 
 /** Causes and a look are for the last run, which confirms what was found. */
@@ -55,16 +57,27 @@ const withoutLook = ['--no-look', '--no-why'];
 /** Returns the lines to print of a result, in place of the usual report. */
 type LinesOf = (result: Result, terminal: ReturnType<typeof terminalOf>) => readonly string[];
 
-/** A search among the commits. */
+type Sides = Readonly<Record<string, number>>;
+
+/** A search among candidates. */
 interface Search {
-  /** From the good one on; a commit's place is its index. */
-  commits: readonly Listed[];
-  /** Measures commits, reports the result, and returns it. @throws UserError, of a commit that does not build or answer too */
-  compare(places: readonly number[], flags: readonly string[], linesOf?: LinesOf): Promise<Result>;
-  /** Flags of the runs with several commits, unless the user gives others. */
-  lengths: readonly string[];
+  /** From the good one on; the place of one is its index. */
+  candidates: readonly Candidate[];
+  /** What one is called. */
+  what: 'commit' | 'side';
+  /**
+   * Measures sides, which are places by name, reports the result, and returns it.
+   * @throws UserError, of one that does not build or answer too
+   */
+  compare(sides: Sides, flags: readonly string[], linesOf?: LinesOf): Promise<Result>;
+  /** Whether counts are compared, instead of times. */
+  isCounting: boolean;
+  /** How these are read from a result. */
+  reading: Reading;
+  /** Flags of the runs with several, unless the user gives others. */
+  flagsOfMany: readonly string[];
   runs: Measured[][];
-  /** Places of commits that do not build or answer. */
+  /** Places of those that do not build or answer. */
   skipped: Set<number>;
 }
 
@@ -74,45 +87,42 @@ export async function bisectCommand(
   additions: Additions,
 ): Promise<number> {
   const known = bisectFlags(additions.runParts);
-  const parsed = readArguments(args, known);
+  const parsed = readArguments(args, known, true);
   if (parsed.flags.has('help') || args.length === 0) {
     printGroupedHelp(help, known, parsed.positionals.includes('all'));
     return parsed.flags.has('help') ? 0 : 2;
   }
   const search = await searchOf(parsed, known, additions);
-  const last = search.commits.length - 1;
-  say(
-    `${counts(last, 'commit')} after ${nameOf(search, 0)}; it and ${nameOf(search, last)} first:`,
-  );
-  const [difference] = (await search.compare([0, last], withoutLook)).comparisons;
-  if (difference === undefined || difference.verdict === 'none') {
+  const { candidates, what } = search;
+  const last = candidates.length - 1;
+  say(`${counts(last, what)} after ${nameOf(search, 0)}; it and ${nameOf(search, last)} first:`);
+  const first = await search.compare({ good: 0, bad: last }, search.isCounting ? [] : withoutLook);
+  if (search.isCounting) {
+    const count = countThatDiffers(first, 'bad');
+    if (count !== undefined) search.reading = byCount(count);
+  }
+  const whole = search.reading(first, 'bad');
+  if (whole?.direction === undefined) {
     say('', 'There is no verdict on the two, so there is nothing to look for yet.');
     return 1;
   }
-  if (!hasDirection(difference)) {
-    say('', 'No difference was found between the two, so there is no commit to find.');
+  if (whole.direction === 0) {
+    say('', `No difference was found between the two, so there is no ${what} to find.`);
     return 3;
   }
-  const found = await narrowDown(search);
+  if (search.isCounting) say('', `The search is for the ${what} that made ${whole.text}.`);
+  const found = await narrowDown(search, whole);
   if (found === undefined) return 1;
-  return confirm(search, found, difference);
+  return confirm(search, found, whole);
 }
 
 async function searchOf(
-  { positionals, flags, lists }: Arguments,
+  parsed: Arguments,
   known: Readonly<Record<string, Flag>>,
   additions: Additions,
 ): Promise<Search> {
-  const [word] = positionals;
-  if (word !== undefined) throw usageError(`bisect takes flags only: leave out "${word}"`);
-  const needed = (name: string) => {
-    const value = flags.get(name);
-    if (value === undefined) throw usageError(`bisect needs --${name} ${known[name]?.value}`);
-    return value;
-  };
-  const repo = needed('repo');
-  needed('serve');
-  const commits = await commitsBetween(repo, needed('good'), flags.get('bad') ?? 'HEAD');
+  const { flags, lists } = parsed;
+  const candidates = await readCandidates(parsed, known);
   const passed = [...flags].flatMap(([name, value]) => {
     if (name in ownFlags) return [];
     if (known[name]?.value === undefined) return [`--${name}`];
@@ -121,9 +131,11 @@ async function searchOf(
   const lengths = Object.entries(usualLength).flatMap(([name, value]) =>
     flags.has(name) ? [] : [`--${name}=${value}`],
   );
-  const compare: Search['compare'] = async (places, more, linesOf) => {
+  const compare: Search['compare'] = async (sides, more, linesOf) => {
     let result: Result | undefined;
-    const words = places.map((place) => `${nameAt(place, commits)}=${commits[place]?.hash}`);
+    const words = Object.entries(sides).map(
+      ([name, place]) => `${name}=${candidates[place]?.side}`,
+    );
     try {
       await compareCommand([...words, ...passed, ...more], additions, (outcome, options) => {
         ({ result } = outcome);
@@ -137,13 +149,23 @@ async function searchOf(
     if (result === undefined) throw new Error('compare has no result');
     return result;
   };
-  return { commits, compare, lengths, runs: [], skipped: new Set() };
+  const isCounting = flags.has('counts');
+  return {
+    candidates,
+    what: flags.has('repo') ? 'commit' : 'side',
+    compare,
+    isCounting,
+    reading: isCounting ? byCount('syscalls') : byTime,
+    flagsOfMany: isCounting ? [] : [...lengths, ...withoutLook],
+    runs: [],
+    skipped: new Set(),
+  };
 }
 
-/** Runs commits until one, or several that no commit that builds lies between, is the cause. @returns their places */
-async function narrowDown(search: Search): Promise<number[] | undefined> {
-  const { commits, runs, skipped } = search;
-  const last = commits.length - 1;
+/** Runs candidates until one, or several that none that builds lies between, is the cause. @returns their places */
+async function narrowDown(search: Search, whole: Difference): Promise<number[] | undefined> {
+  const { candidates, runs, skipped, what } = search;
+  const last = candidates.length - 1;
   const isSkipped = (place: number) => skipped.has(place);
   for (;;) {
     const probabilities = firstBad(runs, last);
@@ -152,31 +174,39 @@ async function narrowDown(search: Search): Promise<number[] | undefined> {
     const between = Array.from({ length: to - from }, (_, index) => from + index);
     if (between.every(isSkipped)) return open;
     if (runs.length > 0)
-      say(`With 95 % it is one of ${counts(open.length, 'commit')}: ${namesOf(search, open)}.`);
+      say(`With 95 % it is one of ${counts(open.length, what)}: ${namesOf(search, open)}.`);
     if (runs.length === mostRuns) {
       say(
-        `${mostRuns} runs do not tell which: the difference is small for this machine's noise. Give more --rounds.`,
+        `${mostRuns} runs do not tell which: the difference is small for this machine's noise.${remedyOf(search)}`,
       );
       return undefined;
     }
     const places = [0, ...nextPlaces(probabilities, mostInRun, isSkipped), last];
-    const measured = await measure(search, places);
+    const measured = await measure(search, places, whole);
     if (measured !== undefined) runs.push(measured);
   }
 }
 
-/** Measures commits in one run. @returns undefined if one does not build or answer, which is skipped from then on */
-async function measure(search: Search, places: readonly number[]): Promise<Measured[] | undefined> {
-  const flags = [...search.lengths, ...withoutLook];
+/** Measures candidates in one run. @returns undefined if one does not build or answer, which is skipped from then on */
+async function measure(
+  search: Search,
+  places: readonly number[],
+  whole: Difference,
+): Promise<Measured[] | undefined> {
+  // A count has a step of its own, as large as the one between good and bad.
+  const unit = search.isCounting ? Math.abs(whole.size) : 1;
   try {
-    const result = await search.compare(places, flags, (made, terminal) =>
-      terminalTable(commitsTable(search, places, made), terminal),
+    const sides = Object.fromEntries(
+      places.map((place) => [nameAt(place, search.candidates), place]),
+    );
+    const result = await search.compare(sides, search.flagsOfMany, (made, terminal) =>
+      terminalTable(candidatesTable(search, places, made), terminal),
     );
     const measured: Measured[] = [{ place: 0, log: 0 }];
     for (const place of places.slice(1)) {
-      const ratio = ratioOf(place, search, result)?.ratio;
-      if (ratio === undefined) search.skipped.add(place);
-      else measured.push({ place, log: Math.log(ratio) });
+      const size = differenceOf(place, search, result)?.size;
+      if (size === undefined) search.skipped.add(place);
+      else measured.push({ place, log: size / unit });
     }
     if (measured.at(-1)?.place !== places.at(-1))
       throw new UserError('good and bad were not both measured: run again');
@@ -191,89 +221,76 @@ async function measure(search: Search, places: readonly number[]): Promise<Measu
   }
 }
 
-/** A row per commit, with its ratio to the good one. */
-function commitsTable(search: Search, places: readonly number[], result: Result): Table {
+/** A row per candidate, with its difference to the good one. */
+function candidatesTable(search: Search, places: readonly number[], result: Result): Table {
   return tableOf(places, [
-    leftColumn('commit', (place) => nameOf(search, place)),
+    leftColumn(search.what, (place) => nameOf(search, place)),
     leftColumn('against the good one', (place) =>
-      figure(ratioOf(place, search, result), ({ ratio, ci95 }) => effect(ratio, ci95)),
+      figure(differenceOf(place, search, result), ({ text }) => text),
     ),
   ]);
 }
 
-/** A commit's comparison with the good one; undefined for the good one, and where nothing was measured. */
-function ratioOf(place: number, { commits }: Search, { comparisons }: Result) {
-  const name = nameAt(place, commits);
-  return comparisons.find(({ variant, ratio }) => variant === name && ratio > 0);
+/** Of a candidate to the good one; undefined for the good one, and where nothing was measured. */
+const differenceOf = (place: number, { candidates, reading }: Search, result: Result) =>
+  reading(result, nameAt(place, candidates));
+
+/** The place of the candidate that a message is about; never that of the good or the bad one. */
+function placeIn(message: string, places: readonly number[], { candidates }: Search) {
+  const [, name] = /^(?:the build of |of )?([a-z0-9-]+)(?:: |'s | )/.exec(message) ?? [];
+  return places.slice(1, -1).find((place) => nameAt(place, candidates) === name);
 }
 
-/** The place of the commit that a message is about; never that of the good or the bad one. */
-function placeIn(message: string, places: readonly number[], { commits }: Search) {
-  const [, name] = /^(?:the build of )?([a-z0-9-]+)[: ]/.exec(message) ?? [];
-  return places.slice(1, -1).find((place) => nameAt(place, commits) === name);
-}
-
-/** Compares the cause with the commit before it, and says why they differ. Returns the exit code. */
+/**
+ * Compares the cause with the one before it, and says why they differ. Returns the exit code.
+ * @param open the places that may be the cause: none between them can be measured
+ */
 async function confirm(
   search: Search,
-  found: readonly number[],
-  whole: Comparison,
+  open: readonly number[],
+  whole: Difference,
 ): Promise<number> {
-  const { commits, skipped } = search;
-  const cause = found.at(-1) ?? 0;
-  let before = (found[0] ?? 1) - 1;
+  const { candidates, skipped, what } = search;
+  const found = open.at(-1) ?? 0;
+  let before = (open[0] ?? 1) - 1;
   while (before > 0 && skipped.has(before)) before--;
-  say('', `${namesOf(search, found)}, against the one before:`);
-  const [effectOf] = (await search.compare([before, cause], [])).comparisons;
-  const isConfirmed =
-    effectOf !== undefined && effectOf.verdict === whole.verdict && hasDirection(effectOf);
-  if (!isConfirmed) {
+  say('', `${namesOf(search, open)}, against the one before:`);
+  const difference = search.reading(await search.compare({ before, found }, []), 'found');
+  if (difference === undefined || difference.direction !== whole.direction) {
     say(
       '',
-      'That is not what good and bad differ by: no commit alone is the cause. Give more --rounds.',
+      `That is not what good and bad differ by: no ${what} alone is the cause.${remedyOf(search)}`,
     );
     return 1;
   }
-  const { metric, ratio, ci95, verdict } = effectOf;
-  const probabilities = firstBad(search.runs, commits.length - 1);
-  const probability = total(found, (place) => probabilities[place - 1] ?? 0);
+  const probabilities = firstBad(search.runs, candidates.length - 1);
+  const probability = total(open, (place) => probabilities[place - 1] ?? 0);
   const sure = probability > 0.99 ? 'over 99 %' : percent(probability);
-  const which = found.length === 1 ? 'The commit' : `One of ${counts(found.length, 'commit')}`;
+  const which = open.length === 1 ? `The ${what}` : `One of ${counts(open.length, what)}`;
   say(
     '',
-    `${which} with a probability of ${sure}: ${namesOf(search, found)}. It is ${effect(ratio, ci95)} ${verdictWord(metric, verdict)}${partOf(effectOf, whole)}.`,
-    ...found.flatMap((place) => mergeLine(commits[place])),
+    `${which} with a probability of ${sure}: ${namesOf(search, open)}. It ${difference.words}${partOf(difference, whole, what)}.`,
+    ...open.flatMap((place) => candidates[place]?.ifFound ?? []),
   );
   return 0;
 }
 
 /** Says whether the cause is only a part of the whole difference. */
-function partOf(cause: Comparison, whole: Comparison): string {
-  const [part, all] = [cause, whole].map(({ ci95 }) => ci95.map((end) => Math.abs(Math.log(end))));
+function partOf(cause: Difference, whole: Difference, what: string): string {
+  const [part, all] = [cause, whole].map(({ range }) => range.map(Math.abs));
   const isPart = Math.max(...(part ?? [])) < Math.min(...(all ?? []));
-  return isPart ? `, of ${effect(whole.ratio)} in all: other commits have a part` : '';
+  return isPart ? `, of ${whole.text} in all: other ${what}s have a part` : '';
 }
 
-const mergeLine = (commit: Listed | undefined): string[] =>
-  commit?.isMerge
-    ? [
-        `It is a merge: bisect --good ${commit.hash.slice(0, 9)}^1 --bad ${commit.hash.slice(0, 9)}^2 looks into what it merged.`,
-      ]
-    : [];
+const remedyOf = ({ isCounting }: Search): string => (isCounting ? '' : ' Give more --rounds.');
 
-const hasDirection = ({ verdict }: Comparison): boolean =>
-  verdict === 'faster' || verdict === 'slower';
-
-/** The name of a commit in tables. */
-function nameAt(place: number, commits: readonly Listed[]): string {
+/** The name of a candidate in its runs. */
+function nameAt(place: number, candidates: readonly Candidate[]): string {
   if (place === 0) return 'good';
-  return place === commits.length - 1 ? 'bad' : `c${place}`;
+  return place === candidates.length - 1 ? 'bad' : `c${place}`;
 }
 
-function nameOf({ commits }: Search, place: number): string {
-  const { hash = '', about = '' } = commits[place] ?? {};
-  return `${hash.slice(0, 9)} (${about})`;
-}
+const nameOf = ({ candidates }: Search, place: number): string => candidates[place]?.text ?? '';
 
 /** At most five by name. */
 function namesOf(search: Search, places: readonly number[]): string {

@@ -1,0 +1,80 @@
+// What a search looks among: the commits of a history, or the sides that a file lists.
+import type { Arguments, Flag } from '../../cli/arguments.ts';
+import { readName } from '../../cli/sides.ts';
+import { inOneLine, prefixed, usageError } from '../../errors.ts';
+import { readBytes } from '../../files.ts';
+import { counts } from '../../format.ts';
+import { shownCommand } from '../../secrets.ts';
+import { fromCallersFolder } from '../../setup/paths.ts';
+import { commitsBetween, type Listed } from './git.ts';
+
+export interface Candidate {
+  /** As a side of compare. */
+  side: string;
+  /** What it is called. */
+  text: string;
+  /** What to say if it is the one. */
+  ifFound?: string;
+}
+
+/** What makes sides of commits. */
+const ofCommits = ['repo', 'good', 'bad', 'build', 'serve'];
+const mostBytes = 1e6;
+
+/**
+ * Returns them from the good one to the bad one.
+ * @param known the flags of bisect
+ * @throws UserError (exit code 2)
+ */
+export async function readCandidates(
+  { positionals, flags }: Pick<Arguments, 'positionals' | 'flags'>,
+  known: Readonly<Record<string, Flag>>,
+): Promise<Candidate[]> {
+  const [file, another] = positionals;
+  if (another !== undefined)
+    throw usageError(`bisect takes one file, with a side in each line: leave out "${another}"`);
+  if (file !== undefined) {
+    const flag = ofCommits.find((name) => flags.has(name));
+    if (flag !== undefined)
+      throw usageError(`${file} lists what to look among: leave it out, or --${flag}`);
+    return listedIn(file);
+  }
+  const needed = (name: string) => {
+    const value = flags.get(name);
+    if (value === undefined)
+      throw usageError(
+        `bisect needs --${name} ${known[name]?.value}, or a file with a side in each line`,
+      );
+    return value;
+  };
+  const repo = needed('repo');
+  needed('serve');
+  const commits = await commitsBetween(repo, needed('good'), flags.get('bad') ?? 'HEAD');
+  return commits.map(ofCommit);
+}
+
+function ofCommit({ hash, about, isMerge }: Listed): Candidate {
+  const short = hash.slice(0, 9);
+  const commit = { side: hash, text: inOneLine(`${short} (${about})`) };
+  if (!isMerge) return commit;
+  const ifFound = `It is a merge: bisect --good ${short}^1 --bad ${short}^2 looks into what it merged.`;
+  return { ...commit, ifFound };
+}
+
+/** Empty lines, and those that begin with #, are left out. */
+function listedIn(file: string): Candidate[] {
+  const bytes = prefixed(() => readBytes(fromCallersFolder(file), mostBytes), `${file}: `);
+  const lines = bytes
+    .toString()
+    .split('\n')
+    .map((line) => line.trim())
+    .filter((line) => line !== '' && !line.startsWith('#'));
+  if (lines.length < 3)
+    throw usageError(
+      `${file} has ${counts(lines.length, 'side')}, and a search needs three or more, the good one first and the bad one last: a config, a command or an address in each line`,
+    );
+  return lines.map((line) => {
+    const { name, word } = readName(line);
+    return { side: word, text: inOneLine(name ?? shownCommand(word)) };
+  });
+}
