@@ -53,11 +53,11 @@ export async function readCandidates(
   return commits.map(ofCommit);
 }
 
-function ofCommit({ hash, about, isMerge }: Listed): Candidate {
+function ofCommit({ hash, about, parents }: Listed): Candidate {
   const short = hash.slice(0, 9);
   const commit = { side: hash, text: inOneLine(`${short} (${about})`) };
-  if (!isMerge) return commit;
-  const ifFound = `It is a merge: bisect --good ${short}^1 --bad ${short}^2 looks into what it merged.`;
+  if (parents.length < 2) return commit;
+  const ifFound = `It is a merge: bisect --good $(git merge-base ${short}^1 ${short}^2) --bad ${short}^2 looks into what it merged.`;
   return { ...commit, ifFound };
 }
 

@@ -17,6 +17,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect, test, vi } from 'vitest';
 import { commitSides, type AskedCommits } from './commits.ts';
+import { commitsBetween } from './git.ts';
 import { newClosedFolder, newFolder } from '../../../test/fixtures/new-folder.ts';
 
 const serve = './server {port}';
@@ -359,4 +360,26 @@ test("a program that a build installs for all, or that is the repository's, is r
   );
   // It was there before.
   expect((await made(words, { serve: 'node page' })).folders).toHaveLength(2);
+});
+
+test('a search goes along first parents from a commit that is one of them', async () => {
+  const { repo, git, write } = repository();
+  const commit = (text: string) => {
+    write('page', text);
+    git('commit', '--quiet', '--all', '--message', text);
+    return git('rev-parse', 'HEAD');
+  };
+  git('checkout', '--quiet', 'first');
+  const released = commit('released');
+  const fork = git('rev-parse', 'first~').slice(0, 9);
+  const aside = `--bad main does not come after --good first by first parents: they part at ${fork}, which may be the good one`;
+  await expect(commitsBetween(repo, 'first', 'main')).rejects.toThrow(aside);
+  git('checkout', '--quiet', 'main');
+  git('merge', '--quiet', '--strategy', 'ours', '--no-edit', 'first');
+  await expect(commitsBetween(repo, 'first', 'main')).rejects.toThrow(
+    /by first parents: they part/,
+  );
+  const hashes = (await commitsBetween(repo, 'first~', 'main')).map(({ hash }) => hash);
+  expect(hashes).toHaveLength(3);
+  expect(hashes).not.toContain(released);
 });

@@ -43,7 +43,8 @@ export interface Listed {
   hash: string;
   /** Its date and subject. */
   about: string;
-  isMerge: boolean;
+  /** Hashes. */
+  parents: readonly string[];
 }
 
 /** Lists commits. @param args of git log */
@@ -54,7 +55,7 @@ export async function listed(top: string, args: readonly string[]): Promise<List
     .filter(Boolean)
     .map((line): Listed => {
       const [hash = '', parents = '', ...about] = line.split('\t');
-      return { hash, about: about.join(' ').slice(0, 100), isMerge: parents.includes(' ') };
+      return { hash, about: about.join(' ').slice(0, 100), parents: parents.split(' ') };
     });
 }
 
@@ -77,6 +78,12 @@ export async function commitsBetween(repo: string, good: string, bad: string): P
   const after = await listed(top, ['--first-parent', '--reverse', range]);
   if (after.length === 0)
     throw usageError(`--bad ${bad} has no commit after --good ${good}: is it the other way round?`);
+  if (after[0]?.parents[0] !== first.hash) {
+    const fork = await git(top, ['merge-base', first.hash, last.hash]);
+    throw usageError(
+      `--bad ${bad} does not come after --good ${good} by first parents: they part at ${fork.slice(0, 9)}, which may be the good one`,
+    );
+  }
   return [first, ...after];
 }
 
