@@ -1,6 +1,7 @@
 // Whether the bodies under load are those of the pages that were checked before it.
 import type { PageFigures } from '../result/load-result.ts';
 import type { Phase, Round, VariantResult } from '../result/result.ts';
+import type { Obstacle } from './judgement.ts';
 import { isFailing, phasesIn, responsesOf, tolerableFailures } from './phases.ts';
 import { mean, total } from './statistics.ts';
 
@@ -120,6 +121,17 @@ export function sideWithSeveralBodies<Compared extends Side>(
   const most = Math.max(...shares);
   if (most - Math.min(...shares) <= tolerableFailures) return undefined;
   return sides[shares.indexOf(most)];
+}
+
+/** Why the bodies of two sides are not to be compared; undefined if they may be. */
+export function obstacleOfBodies(
+  sides: readonly (Side & Pick<VariantResult, 'name'>)[],
+): Obstacle | undefined {
+  const other = sideWithOtherBodies(sides);
+  if (other !== undefined) return { kind: 'otherBodies', name: other.name, ...bodyRatioOf(other) };
+  const several = sideWithSeveralBodies(sides);
+  if (several === undefined) return undefined;
+  return { kind: 'severalBodies', name: several.name, share: shareOfOtherBodies(several) };
 }
 
 /** The side of a comparison whose answers say nothing about its speed: too many failed, or their bodies are not the page's. */

@@ -12,12 +12,7 @@ import type {
 import { serverMetricNames, type ServerMetric } from '../result/server-metrics.ts';
 import { latencyMetrics } from '../scenario/latency-metrics.ts';
 import type { NetworkSpec } from '../scenario/model.ts';
-import {
-  bodyRatioOf,
-  shareOfOtherBodies,
-  sideWithOtherBodies,
-  sideWithSeveralBodies,
-} from './bodies.ts';
+import { obstacleOfBodies } from './bodies.ts';
 import { disagreementOf, type Disagreement, type Judgement, type Obstacle } from './judgement.ts';
 import {
   isServerAtLimit,
@@ -321,11 +316,8 @@ function obstacle(pair: Pair, metric: Metric, { serverCores, control }: Rules): 
   const hanging = both.find((side) => shareHung(side) > tolerableFailures);
   if (hanging !== undefined)
     return { kind: 'hanging', name: hanging.name, share: shareHung(hanging) };
-  const other = sideWithOtherBodies(both);
-  if (other !== undefined) return { kind: 'otherBodies', name: other.name, ...bodyRatioOf(other) };
-  const several = sideWithSeveralBodies(both);
-  if (several !== undefined)
-    return { kind: 'severalBodies', name: several.name, share: shareOfOtherBodies(several) };
+  const ofBodies = obstacleOfBodies(both);
+  if (ofBodies !== undefined) return ofBodies;
   const behind = both.find((side) => rateOf(side)?.reached === false);
   if (ofLatency && behind !== undefined) return { kind: 'belowRate', name: behind.name };
   const stalled = both.find((side) => shareStalled(side) > mostStalled);

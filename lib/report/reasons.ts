@@ -39,7 +39,8 @@ export function decidingText(rounds: number | null): string {
   return `about ${rounds} rounds would probably decide`;
 }
 
-function obstacleText(obstacle: Obstacle): string {
+/** Says as a clause why there is no verdict. */
+export function obstacleText(obstacle: Obstacle): string {
   switch (obstacle.kind) {
     case 'publishedOnly':
       return 'published only';

@@ -163,6 +163,16 @@ test.each([
   expect(run.result).toMatchObject({ state: 'partial', endedBy: expect.stringMatching(line) });
 });
 
+test('a server whose answers are empty under load is not compared', async () => {
+  writeServer('always', '1000');
+  writeServer('first', 'n > 20 ? 0 : 1000', 'globalThis.n ??= 0; n++;');
+  const run = await counting(['always=node always.js', 'first=node first.js'], 'bytes>0');
+  expect(run.stderr).toMatch(
+    /^nothing was compared: under load the bodies of first had 0\.0 % of the length of the page/m,
+  );
+  expect(run.code).toBe(1);
+});
+
 test('a slow server gets fewer requests', async () => {
   const slow = `setTimeout(() => r.end('x'), 20)`;
   const server = `require('node:http').createServer((q, r) => { ${slow} })`;

@@ -1,6 +1,7 @@
 // The passes of --counts: each side is started, warmed and counted, one after the other, and that again.
 import { mkdtemp, rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { obstacleOfBodies } from '../../analysis/bodies.ts';
 import { responsesOf, succeeded } from '../../analysis/phases.ts';
 import { mean, total } from '../../analysis/statistics.ts';
 import { inOneLine, messageOf, UserError } from '../../errors.ts';
@@ -8,10 +9,13 @@ import { success, whole } from '../../format.ts';
 import { present } from '../../present.ts';
 import { countNames, type Counted, type CountName } from '../../result/counts.ts';
 import { withFindings } from '../../report/finding-words.ts';
+import { obstacleText } from '../../report/reasons.ts';
 import { resultJson } from '../../result/result-file.ts';
-import type { Result } from '../../result/result.ts';
+import type { Result, Round } from '../../result/result.ts';
+import { otherBodiesOf } from '../../runner/bodies.ts';
 import type { CallCounter, EndedRun } from '../../runner/examine.ts';
 import { RoundFailure } from '../../runner/failures.ts';
+import { phasesOf } from '../../runner/measured-phases.ts';
 import type { Observer } from '../../runner/observers/observer.ts';
 import type { Stage } from '../../runner/plan.ts';
 import { openStages } from '../../runner/round.ts';
@@ -53,7 +57,7 @@ interface Asked {
   seconds: number;
 }
 
-type Pass = Partial<Record<CountName, number>> & Pick<CountedSide, 'calls'>;
+type Pass = Partial<Record<CountName, number>> & Pick<CountedSide, 'calls'> & Pick<Round, 'phases'>;
 
 /** What is counted so far. */
 interface Counting {
@@ -116,9 +120,23 @@ async function countsOf(run: EndedRun, asked: Asked): Promise<Counted> {
       missing.add(
         `system calls, context switches and page faults of ${variant.name}, which was not started here`,
       );
+  requireSamePages(counting.passes);
   const sides = sidesNow();
   const differences = differencesOf(sides);
   return { requests: counting.requests, sides, differences, missing: [...missing] };
+}
+
+/** A server that answers its load with other pages than it was checked with has other counts. @throws UserError */
+function requireSamePages(passes: ReadonlyMap<string, readonly Pass[]>): void {
+  const [baseline, ...others] = [...passes].map(([name, all]) => ({
+    name,
+    rounds: all.map(({ phases }, index): Round => ({ round: index + 1, phases })),
+  }));
+  for (const other of others) {
+    const obstacle = baseline && obstacleOfBodies([baseline, other]);
+    if (obstacle !== undefined)
+      throw new UserError(`nothing was compared: ${obstacleText(obstacle)}`);
+  }
 }
 
 /** Starts all sides, and warms up and counts one after the other. Leaves nothing running. */
@@ -219,11 +237,12 @@ async function passOf(
 ): Promise<Pass> {
   const { planned, server } = stage;
   const { durationSeconds: _, requests: __, rate: ___, searched: ____, ...load } = planned.load;
-  const counted = { ...stage, planned: { ...planned, load: { ...load, requests } } };
+  const stageOfPass = { ...stage, planned: { ...planned, load: { ...load, requests } } };
   const calls = isStarted(server) ? counter?.(context, server, named) : undefined;
   const observer =
     calls && triedObserver(calls.observer, (error) => missing.add(notCounted(error)));
-  const { perRequest = {}, results, alsoLoadedBy } = await loadOf(context, counted, observer);
+  const measured = await loadOf(context, stageOfPass, observer);
+  const { perRequest = {}, results, alsoLoadedBy } = measured;
   const { name } = planned.variant;
   if (alsoLoadedBy !== undefined)
     throw new UserError(`${name} had connections of ${alsoLoadedBy || 'another program'} too`);
@@ -233,13 +252,17 @@ async function passOf(
     throw new UserError(
       `of ${name}'s ${whole(ended)} requests ${success(share)} succeeded: look at its log`,
     );
+  const phases = phasesOf(measured, context.plan, false);
+  const [other] = otherBodiesOf(planned, phases, server.answer);
+  const [first] = phases;
+  if (first !== undefined && other !== undefined) first.bodyRatio = other.bodyRatio;
   const { voluntarySwitches: voluntary, involuntarySwitches: involuntary } = perRequest;
   const seen = calls?.read(ended);
   // perf prints none of what it cannot count.
   const isSeen = seen !== undefined && seen.counts.calls > 0;
   if (calls !== undefined && !isSeen)
     missing.add(`system calls of ${name}, of which perf saw none`);
-  return present({
+  const counted = present({
     syscalls: isSeen ? seen.counts.calls : undefined,
     calls: seen?.calls.filter(({ perRequest: times }) => times > 0),
     bytes: total(results, ({ bytes }) => bytes.received) / ended,
@@ -247,6 +270,7 @@ async function passOf(
     switches: voluntary === undefined ? undefined : voluntary + (involuntary ?? 0),
     faults: perRequest.pageFaults,
   });
+  return { phases, ...counted };
 }
 
 /** An observer without which a load goes on if it cannot begin. */
