@@ -13,13 +13,13 @@ import {
   type CountedSide,
 } from './difference.ts';
 
-/** In the table, and as what a side does. */
-const words: Readonly<Record<CountName, { title: string; does: string }>> = {
-  syscalls: { title: 'system calls', does: 'makes' },
-  bytes: { title: 'bytes to the client', does: 'sends' },
-  segments: { title: 'segments to the client', does: 'sends' },
-  switches: { title: 'context switches', does: 'makes' },
-  faults: { title: 'page faults', does: 'has' },
+/** In the table, a single one, and as what a side does. */
+const words: Readonly<Record<CountName, { title: string; one: string; does: string }>> = {
+  syscalls: { title: 'system calls', one: 'system call', does: 'makes' },
+  bytes: { title: 'bytes to the client', one: 'byte to the client', does: 'sends' },
+  segments: { title: 'segments to the client', one: 'segment to the client', does: 'sends' },
+  switches: { title: 'context switches', one: 'context switch', does: 'makes' },
+  faults: { title: 'page faults', one: 'page fault', does: 'has' },
 };
 
 export function countsReport({ counts }: Pick<Result, 'counts'>): Contribution {
@@ -77,12 +77,12 @@ function differenceLine(difference: CountDifference, { sides }: Counted): string
   const { count, variant, baseline } = difference;
   const sideOf = (name: string) => sides.find((side) => side.variant === name);
   const [now, before] = [sideOf(variant), sideOf(baseline)];
-  const { title, does } = words[count];
+  const { title, one, does } = words[count];
   const size = amountText(Math.abs(difference.difference));
   const more = difference.difference > 0 ? 'more' : 'fewer';
   const [figure, other] = [now, before].map((side) => (side ? meanOf(side, count) : NaN));
   const named = count === 'syscalls' ? callsText(now, before) : '';
-  return `${variant} ${does} ${size} ${more} ${title} per request than ${baseline}: ${amountText(figure ?? NaN)} instead of ${amountText(other ?? NaN)}${named}.`;
+  return `${variant} ${does} ${size} ${more} ${size === '1' ? one : title} per request than ${baseline}: ${amountText(figure ?? NaN)} instead of ${amountText(other ?? NaN)}${named}.`;
 }
 
 /** Per request; smaller differences of a call are not named. */
