@@ -18,6 +18,7 @@ import path from 'node:path';
 import { expect, test, vi } from 'vitest';
 import { commitSides, type AskedCommits } from './commits.ts';
 import { commitsBetween } from './git.ts';
+import { layoutsOfCommit, nextLayout } from './layouts.ts';
 import { newClosedFolder, newFolder } from '../../../test/fixtures/new-folder.ts';
 
 const serve = './server {port}';
@@ -382,4 +383,23 @@ test('a search goes along first parents from a commit that is one of them', asyn
   const hashes = (await commitsBetween(repo, 'first~', 'main')).map(({ hash }) => hash);
   expect(hashes).toHaveLength(3);
   expect(hashes).not.toContain(released);
+});
+
+test('{salt} makes several builds of each commit, and after a load its side starts in the next one', async () => {
+  const { made, place } = repository();
+  const { read, lines } = await made(['first', 'main'], { build: 'echo {salt} >layout' });
+  expect(buildsIn(place)).toHaveLength(2 * layoutsOfCommit);
+  expect(lines).toHaveLength(2);
+  expect(lines[1]).toMatch(/^main is .*, in 10 layouts, the last one, built in /);
+  const layouts = () => read('layout');
+  const load = async (name: string) => {
+    const stages = [{ planned: { variant: { name } } }];
+    await (await nextLayout.begin({ stages } as never)).end(undefined);
+  };
+  expect(layouts()).toEqual(['1', '1']);
+  await load('main');
+  expect(layouts()).toEqual(['1', '2']);
+  for (let count = 1; count < layoutsOfCommit; count++) await load('main');
+  await load('of another run');
+  expect(layouts()).toEqual(['1', '1']);
 });

@@ -28,6 +28,7 @@ import { find, thisMachine } from '../../setup/machine.ts';
 import { writeWhole } from '../../writing.ts';
 import { commitCalled, fileOfGit, git, repositoryAt, type Repository } from './git.ts';
 import { kept } from './kept.ts';
+import { layoutsOfCommit, salt, startInTurn } from './layouts.ts';
 
 /** What is not committed, in place of a commit. */
 const worktree = 'worktree';
@@ -63,6 +64,8 @@ interface Commit {
   /** Where it is kept; its files are in `tree`. */
   folder: string;
   tree: string;
+  /** Its number, of several. */
+  layout?: number;
 }
 
 /**
@@ -79,6 +82,7 @@ export async function commitSides(
   const command = readCommand(serve);
   const repository = { ...(await repositoryAt(repo)), build, place, secret: await secretOf(place) };
   const commits: Commit[] = [];
+  const withLayouts = build?.includes(salt) === true;
   for (const word of words) {
     const commit = await commitOf(word, repository);
     const alike = commits.filter(
@@ -90,19 +94,32 @@ export async function commitSides(
     );
   }
   requireDifferent(commits.map(({ name }) => name));
+  const sides = commits.map((commit) => ({
+    commit,
+    builds: withLayouts ? layoutsOf(commit) : [commit],
+    start: withLayouts ? `${commit.folder}-now` : commit.tree,
+  }));
+  const builds = sides.flatMap((side) => side.builds);
   return {
-    given: commits.map(({ name, hash, tree }) => ({
+    given: sides.map(({ commit: { name, hash }, start }) => ({
       name,
       given: `${name} (${hash.slice(0, 9)})`,
-      source: { ...command, folder: path.join(tree, repository.within) },
+      source: { ...command, folder: path.join(start, repository.within) },
     })),
     make: async (signal, sayRaw) => {
       const say = (lines: readonly string[]) => sayRaw(lines.map(inOneLine));
       await holdFolder(place, signal, say);
       try {
-        for (const commit of commits) await makeCommit(commit, repository, signal, say);
-        await requireOwnPrograms(command.program, commits, repository);
-        await removeOld(place, commits);
+        for (const commit of builds) await makeCommit(commit, repository, signal, say);
+        await requireOwnPrograms(command.program, builds, repository);
+        await removeOld(place, builds);
+        for (const { commit, builds: layouts, start } of sides)
+          if (withLayouts)
+            startInTurn(
+              commit.name,
+              start,
+              layouts.map(({ tree }) => tree),
+            );
       } finally {
         await leaveToCaller(place);
       }
@@ -160,6 +177,14 @@ async function commitOf(
     `${isWorktree ? worktree : hash.slice(0, 12)}-${key.digest('hex').slice(0, 12)}`,
   );
   return inFolder({ name, hash, isWorktree, about }, folder);
+}
+
+/** A commit once for each layout. */
+function layoutsOf(commit: Commit): Commit[] {
+  return Array.from({ length: layoutsOfCommit }, (_, index) => ({
+    ...inFolder(commit, `${commit.folder}-layout-${index + 1}`),
+    layout: index + 1,
+  }));
 }
 
 function inFolder(commit: Omit<Commit, 'folder' | 'tree'>, folder: string): Commit {
@@ -231,13 +256,15 @@ async function makeCommit(
   signal: AbortSignal,
   say: (lines: readonly string[]) => void,
 ): Promise<void> {
-  const { name, hash, about, folder, tree, isWorktree } = commit;
+  const { name, hash, about, folder, tree, isWorktree, layout } = commit;
   const what = `${name} is ${hash.slice(0, 9)} (${about})${isWorktree ? ' with what is not committed' : ''}`;
+  const isLast = layout === undefined || layout === layoutsOfCommit;
+  const inLayouts = layout === undefined ? '' : `, in ${layout} layouts, the last one`;
   const done = path.join(folder, 'done');
   if (isRecent(done) && !isWorktree) {
     if (readFileSync(done, 'utf8') === filesIn(tree)) {
       utimesSync(folder, new Date(), new Date());
-      say([build === undefined ? what : `${what}, built before`]);
+      if (isLast) say([build === undefined ? what : `${what}${inLayouts}, built before`]);
       return;
     }
     say([`${name} has other files since its last run, so it is made anew`]);
@@ -260,7 +287,7 @@ async function makeCommit(
   const beganAtMs = performance.now();
   if (build !== undefined)
     await runOwnCommand({
-      command: build,
+      command: build.replaceAll(salt, String(layout)),
       what: `the build of ${name}`,
       folder: path.join(tree, within),
       limitSeconds: buildSeconds,
@@ -280,7 +307,7 @@ async function makeCommit(
     });
   const took = duration((performance.now() - beganAtMs) / 1000);
   writeFileSync(done, filesIn(tree));
-  say([build === undefined ? what : `${what}, built in ${took}`]);
+  if (isLast) say([build === undefined ? what : `${what}${inLayouts}, built in ${took}`]);
 }
 
 function isRecent(done: string): boolean {
@@ -367,5 +394,6 @@ async function removeOld(place: string, used: readonly Commit[]): Promise<void> 
     .map((entry) => path.join(place, entry.name))
     .filter((folder) => !usedFolders.has(folder))
     .sort((a, b) => statSync(b).mtimeMs - statSync(a).mtimeMs);
-  for (const folder of folders.slice(mostKept - usedFolders.size)) await removeFolder(folder);
+  for (const folder of folders.slice(Math.max(0, mostKept - usedFolders.size)))
+    await removeFolder(folder);
 }

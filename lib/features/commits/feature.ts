@@ -3,6 +3,7 @@ import type { Arguments, Flag } from '../../cli/arguments.ts';
 import type { AddedSides, Feature } from '../../cli/feature.ts';
 import { usageError } from '../../errors.ts';
 import { kept } from './kept.ts';
+import { nextLayout } from './layouts.ts';
 
 const sideFlags: Readonly<Record<string, Flag>> = {
   repo: {
@@ -14,7 +15,7 @@ const sideFlags: Readonly<Record<string, Flag>> = {
     rare: true,
     value: "'make -j2'",
     needs: ['repo'],
-    help: 'builds a commit, in a folder of its own',
+    help: 'builds a commit, in a folder of its own; with {salt} in it, in ten layouts',
   },
   serve: {
     group: 'machine',
@@ -32,7 +33,7 @@ export const commits: Feature = {
       run: async (args, additions) => (await import('./bisect.ts')).bisectCommand(args, additions),
     },
   },
-  run: { sideFlags, sides: commitsOf },
+  run: { sideFlags, sides: commitsOf, observers: [nextLayout] },
   keeps: { folders: [kept] },
 };
 
