@@ -15,6 +15,7 @@ import { runName } from '../runner/make-plan.ts';
 import type { PlanDraft } from '../runner/plan.ts';
 import { isAtRate } from '../scenario/load.ts';
 import type { Scenario } from '../scenario/model.ts';
+import { shownCommand } from '../secrets.ts';
 import { localDraft, type AskedOptions } from './run-scenario.ts';
 
 /** Names of the runs, oldest first; none if the folder cannot be read. */
@@ -77,16 +78,17 @@ function resultIn(folder: string): Result | undefined {
 
 /** Whether the result is complete, and a run of this plan would measure the same. */
 function isOfPlan(result: Result, plan: PlanDraft): boolean {
-  const { scenario, looks, together, quick, variants, cores, sameWithin } = plan;
+  const { scenario, looks, together, quick, variants, cores, sameWithin, prepare } = plan;
   const { serverCpus, generatorCpus } = result.environment;
   if (result.state !== 'complete' || result.article?.id !== scenario.article?.id) return false;
-  const loadsPlanned = variants.map(({ variant: { name }, load }) => [name, lengthOf(load)]);
+  const loadsPlanned = variants.map(({ variant: { name }, load }) => [name, askedOf(load)]);
   const ran = result.variants.filter(({ server }) => server !== null);
-  const loadsRun = ran.map(({ name, load }) => [name, lengthOf(load)]);
+  const loadsRun = ran.map(({ name, load }) => [name, askedOf(load)]);
   return (
     result.quick === quick &&
     result.together === together &&
     result.sameWithin === sameWithin &&
+    result.prepare === (prepare && shownCommand(prepare)) &&
     result.comparisons.every(({ metric }) => mayDecide(metric, plan)) &&
     isDeepStrictEqual([serverCpus, generatorCpus], [cores.serverCpus, cores.generatorCpus]) &&
     isDeepStrictEqual(
@@ -97,8 +99,18 @@ function isOfPlan(result: Result, plan: PlanDraft): boolean {
   );
 }
 
-function lengthOf({ command, threads, durationSeconds, requests }: VariantResult['load']) {
-  return { command, threads, durationSeconds, requests };
+/** What flags change of a load. */
+function askedOf({
+  command,
+  threads,
+  durationSeconds,
+  requests,
+  warmupSeconds,
+  warmupLimitSeconds,
+  arrivals,
+}: VariantResult['load']) {
+  const length = { command, threads, durationSeconds, requests };
+  return { ...length, warmupSeconds, warmupLimitSeconds, arrivals };
 }
 
 /** Whether a comparison of the plan may be decided by the metric. */

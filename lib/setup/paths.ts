@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
-import { homedir } from 'node:os';
-import { basename, dirname, resolve } from 'node:path';
+import { homedir, userInfo } from 'node:os';
+import { basename, dirname, isAbsolute, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { whoMayMake, whoMayWrite } from '../../bin/trust.mjs';
 import { UserError } from '../errors.ts';
@@ -52,7 +52,9 @@ function usualSourcesFolder(): string {
 }
 
 function usersFolder(): string {
-  return resolve(process.env.XDG_DATA_HOME || resolve(homedir(), '.local/share'), 'bakeoff');
+  // HOME may be empty.
+  const home = isAbsolute(homedir()) ? homedir() : userInfo().homedir;
+  return resolve(process.env.XDG_DATA_HOME || resolve(home, '.local/share'), 'bakeoff');
 }
 
 /** Makes a user's path absolute. In a checkout, `npm run` passes the user's folder in INIT_CWD. */

@@ -126,6 +126,8 @@ test.each<[string, Changes, string[]?]>([
   ['was a first look', { quick: true }],
   ['shared the chance of a false verdict with no other', { together: undefined }],
   ['had shorter loads', {}, ['--duration', '7s']],
+  ['had another warm-up', {}, ['--warmup', '5s']],
+  ['had no command before its rounds', {}, ['--prepare', 'sync']],
   ['had another tolerance', { sameWithin: 0.3 }],
   ['was on other cores', {}, ['--server-cpus', '0', '--generator-cpus', '1']],
   ['was judged by another metric', { comparisons: judgedByCpu }],

@@ -1,6 +1,7 @@
 // Makes a commit ready to start: clones the repository, checks the commit out, and builds it.
 import { createHash } from 'node:crypto';
 import {
+  chmodSync,
   cpSync,
   existsSync,
   lstatSync,
@@ -15,6 +16,7 @@ import {
 } from 'node:fs';
 import path from 'node:path';
 import { UserError } from '../../errors.ts';
+import { allMayEnter, foldersUp } from '../../files.ts';
 import { duration } from '../../format.ts';
 import { removeFolder } from '../../process.ts';
 import { runOwnCommand } from '../../servers/own-command.ts';
@@ -60,6 +62,7 @@ export async function makeCommit(
   const done = path.join(folder, 'done');
   if (isRecent(done) && !isWorktree) {
     if (readFileSync(done, 'utf8') === filesIn(tree)) {
+      chmodSync(folder, await modeOf(top, commit, signal));
       utimesSync(folder, new Date(), new Date());
       if (isLast) say([build === undefined ? what : `${what}${inLayouts}, built before`]);
       return;
@@ -67,7 +70,7 @@ export async function makeCommit(
     say([`${name} has other files since its last run, so it is made anew`]);
   }
   await removeFolder(folder);
-  mkdirSync(folder);
+  mkdirSync(folder, { mode: 0o700 });
   await git(top, ['clone', '--quiet', '--no-checkout', '--shared', '--', top, tree], signal);
   const shallow = await fileOfGit(top, 'shallow');
   if (existsSync(shallow)) {
@@ -79,6 +82,7 @@ export async function makeCommit(
   if (isWorktree) await takeChanges(top, commit, signal);
   else await git(tree, ['checkout', '--quiet', '--detach', hash], signal);
   await requireAllFiles(commit, signal);
+  chmodSync(folder, await modeOf(top, commit, signal));
   if (!isFolderBelow(tree, within))
     throw new UserError(`${name} has no folder ${within}: --repo names one that all have`);
   const beganAtMs = performance.now();
@@ -105,6 +109,31 @@ export async function makeCommit(
   const took = duration((performance.now() - beganAtMs) / 1000);
   writeFileSync(done, filesIn(tree));
   if (isLast) say([build === undefined ? what : `${what}${inLayouts}, built in ${took}`]);
+}
+
+/** Other users may enter the folder of a commit if they may read it in the repository: servers may drop to them. */
+async function modeOf(
+  top: string,
+  { tree, isWorktree }: Commit,
+  signal: AbortSignal,
+): Promise<number> {
+  const sources = [top, await fileOfGit(top, 'objects')];
+  // git keeps no modes but the one for programs.
+  const files = isWorktree ? (await git(tree, ['ls-files', '-z'], signal)).split('\0') : [];
+  const names = new Set(files.flatMap((file) => [file, ...foldersUp(path.dirname(file))]));
+  const isOpen =
+    sources.every(isOpenToAll) && [...names].every((name) => mayOthersRead(path.join(top, name)));
+  return isOpen ? 0o755 : 0o700;
+}
+
+const isOpenToAll = (folder: string): boolean =>
+  mayOthersRead(folder) && allMayEnter(path.dirname(realpathSync(folder)));
+
+function mayOthersRead(file: string): boolean {
+  const stats = lstatSync(file, { throwIfNoEntry: false });
+  if (stats === undefined || stats.isSymbolicLink()) return true;
+  const needed = stats.isDirectory() ? 0o005 : 0o004;
+  return (stats.mode & needed) === needed;
 }
 
 function isRecent(done: string): boolean {

@@ -1,6 +1,7 @@
 // Commits as sides, with real repositories.
 import { execFileSync } from 'node:child_process';
 import {
+  chmodSync,
   chownSync,
   existsSync,
   mkdirSync,
@@ -69,7 +70,7 @@ function repository() {
 }
 
 test('each commit is built once, in a folder of its own, and the repository stays as it is', async () => {
-  const { repo, place, git, made } = repository();
+  const { repo, git, made } = repository();
   const files = () => readdirSync(repo, { recursive: true, encoding: 'utf8' }).sort();
   const before = files();
   const build = 'cp page built; date +%N >>../times';
@@ -95,11 +96,22 @@ test('each commit is built once, in a folder of its own, and the repository stay
   vi.stubEnv('PATH', `${newFolder()}:${process.env['PATH']}`);
   expect((await made(['first', 'main'], { build })).lines[0]).toMatch(/built in/);
   expect(files()).toEqual(before);
-  // Others may not list it, nor know the names.
-  expect(statSync(place).mode & 0o777).toBe(0o711);
-  expect(statSync(path.join(place, 'secret')).mode & 0o077).toBe(0);
-  writeFileSync(path.join(place, 'secret'), 'another');
-  expect((await made(['first', 'main'], { build })).lines[0]).toMatch(/built in/);
+});
+
+test('a commit is open to other users if the repository is, and the file that is not committed', async () => {
+  const { repo, made, write } = repository();
+  const modes = async () => {
+    const { folders } = await made(['main', 'worktree']);
+    return folders.map((tree) => (statSync(path.dirname(tree)).mode & 0o777).toString(8));
+  };
+  write('secrets', 'one');
+  expect(await modes()).toEqual(['700', '700']);
+  chmodSync(path.dirname(repo), 0o755);
+  expect(await modes()).toEqual(['755', '755']);
+  chmodSync(path.join(repo, 'secrets'), 0o600);
+  expect(await modes()).toEqual(['755', '700']);
+  chmodSync(path.join(repo, '.git'), 0o700);
+  expect(await modes()).toEqual(['700', '700']);
 });
 
 test('two names of one commit are built in two folders', async () => {

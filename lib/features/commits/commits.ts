@@ -11,7 +11,7 @@ import { isBelow, makeCommit, type Commit } from './build.ts';
 import { commitCalled, repositoryAt, type Repository } from './git.ts';
 import { kept } from './kept.ts';
 import { layoutsOfCommit, salt, startInTurn } from './layouts.ts';
-import { holdFolder, removeOld, secretOf } from './place.ts';
+import { holdFolder, makePlace, removeOld } from './place.ts';
 
 /** What is not committed, in place of a commit. */
 const worktree = 'worktree';
@@ -27,8 +27,6 @@ interface Asked extends Repository {
   build: string | undefined;
   /** Where built commits are kept. */
   place: string;
-  /** A part of their folders' names. */
-  secret: string;
 }
 
 /**
@@ -43,7 +41,8 @@ export async function commitSides(
 ): Promise<AddedSides> {
   requireNumber(words, "main HEAD --repo DIR --serve './server -p {port}'");
   const command = readCommand(serve);
-  const repository = { ...(await repositoryAt(repo)), build, place, secret: await secretOf(place) };
+  makePlace(place);
+  const repository = { ...(await repositoryAt(repo)), build, place };
   const commits: Commit[] = [];
   const withLayouts = build?.includes(salt) === true;
   for (const word of words) {
@@ -122,10 +121,7 @@ async function requireOwnPrograms(
   }
 }
 
-async function commitOf(
-  text: string,
-  { top, within, build, place, secret }: Asked,
-): Promise<Commit> {
+async function commitOf(text: string, { top, within, build, place }: Asked): Promise<Commit> {
   const { name: given, word } = readName(text);
   const isWorktree = word === worktree;
   const ref = isWorktree ? 'HEAD' : word;
@@ -133,9 +129,7 @@ async function commitOf(
   // A whole hash is too wide for a table.
   const made = asName(word.replace(/^([0-9a-f]{9})[0-9a-f]{31,}$/, '$1'));
   const name = given ?? (/\D/.test(made) ? made : asName(`commit-${made}`));
-  const key = createHash('sha256').update(
-    JSON.stringify([top, within, build, buildVariables(), secret]),
-  );
+  const key = createHash('sha256').update(JSON.stringify([top, within, build, buildVariables()]));
   const folder = path.join(
     place,
     `${isWorktree ? worktree : hash.slice(0, 12)}-${key.digest('hex').slice(0, 12)}`,

@@ -1,29 +1,27 @@
 // The folder where built commits are kept.
-import { randomBytes } from 'node:crypto';
-import { chmodSync, existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { readdirSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { whoMayWrite } from '../../../bin/trust.mjs';
-import { UserError } from '../../errors.ts';
+import { messageOf, UserError } from '../../errors.ts';
 import { makeOwnFolder } from '../../files.ts';
 import { lockFile } from '../../machine/locks.ts';
 import { removeFolder } from '../../process.ts';
-import { writeWhole } from '../../writing.ts';
 import { kept } from './kept.ts';
 
 /** Older builds than these, those of the run among them, are removed. */
 const mostKept = 20;
 
-/**
- * Makes the place, and returns what other users cannot know of the names in it. They may pass through it, since servers drop to other
- * users, but not list it: git knows no files that are for their owner alone.
- */
-export async function secretOf(place: string): Promise<string> {
-  makeOwnFolder(place);
+/** Makes the folder. Throws UserError. */
+export function makePlace(place: string): void {
+  try {
+    makeOwnFolder(place);
+  } catch (error) {
+    if (error instanceof UserError) throw error;
+    throw new UserError(
+      `commits cannot be built in ${place} (${messageOf(error)}): name another folder in BAKEOFF_HOME`,
+    );
+  }
   requireClosed(place);
-  chmodSync(place, 0o711);
-  const file = path.join(place, 'secret');
-  if (!existsSync(file)) await writeWhole(file, randomBytes(16).toString('hex'), 0o600);
-  return readFileSync(file, 'utf8');
 }
 
 /** The folders whose lock this process has. */
