@@ -114,6 +114,14 @@ test('a commit is open to other users if the repository is, and the file that is
   expect(await modes()).toEqual(['700', '700']);
 });
 
+test('a worktree is called by its time, since its changes may be others in the next run', async () => {
+  const { given } = await repository().made(['main', 'worktree']);
+  expect(given.map((side) => side.given)).toEqual([
+    expect.stringMatching(/^main \([0-9a-f]{9}\)$/),
+    expect.stringMatching(/^worktree \([0-9a-f]{9} with changes of 20\d\d-\d\d-\d\d .* UTC\)$/),
+  ]);
+});
+
 test('two names of one commit are built in two folders', async () => {
   const { made } = repository();
   const { folders, lines } = await made(['a=main', 'b=HEAD', 'c=main'], { build: 'true' });

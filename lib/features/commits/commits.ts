@@ -63,9 +63,9 @@ export async function commitSides(
   }));
   const builds = sides.flatMap((side) => side.builds);
   return {
-    given: sides.map(({ commit: { name, hash }, start }) => ({
-      name,
-      given: `${name} (${hash.slice(0, 9)})`,
+    given: sides.map(({ commit, start }) => ({
+      name: commit.name,
+      given: `${commit.name} (${versionOf(commit)})`,
       source: { ...command, folder: path.join(start, repository.within) },
     })),
     make: async (signal, sayRaw) => {
@@ -90,6 +90,12 @@ export async function commitSides(
       }
     },
   };
+}
+
+/** What is not committed may be something else in the next run, which is no other run of the same then. */
+function versionOf({ hash, isWorktree }: Commit): string {
+  const now = new Date().toISOString().slice(0, 19).replace('T', ' ');
+  return hash.slice(0, 9) + (isWorktree ? ` with changes of ${now} UTC` : '');
 }
 
 /**

@@ -26,7 +26,7 @@ export interface KeptEffect {
 }
 
 /** Commits as sides have their hashes in the title: runs of other commits are no measurements of the same effect. */
-const ofCommits = /\([0-9a-f]{9}\)/;
+const ofCommits = /\([0-9a-f]{9}[ )]/;
 
 /** Returns the comparisons of all runs, by what they compare. Runs with too few rounds have none, nor have those without a verdict. */
 export function effectsOf(results: readonly Result[]): Map<string, KeptEffect[]> {
