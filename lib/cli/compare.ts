@@ -113,7 +113,11 @@ export async function compareCommand(
     planOf(scenarioOf(sides, same, called));
     const servers = sides.map(({ server }) => server);
     const ready = await getTools(run, servers, options);
-    if (make !== undefined) await madeAlone(make, ready.signal, options);
+    await make?.(
+      ready.signal,
+      (lines) => say(options, lines),
+      async () => ready.onClose(await waitForTurn(options, ready.signal)),
+    );
     const tried = await tryAll(sides, ready, options);
     const comparable = flags.has('allow-different-bodies') ? tried.map(withoutHash) : tried;
     const comparison = scenarioOfSides(comparable, same, called);
@@ -122,7 +126,7 @@ export async function compareCommand(
     const answerSeconds = ofVariants(planned, tried, (side) => side.answerSeconds ?? 0);
     const draft = { ...planned, answerSeconds };
     const answers = ofVariants(draft, tried, ({ answer }) => answer);
-    const storing = await takeMachine(ready, draft, options);
+    const storing = await takeMachine(ready, draft, options, make !== undefined);
     const outcome = await runPlan(storing, draft, options, [], answers);
     return tell(outcome, options);
   });
@@ -142,16 +146,6 @@ async function sidesOf(
     if (added !== undefined) return added;
   }
   return { given: await readSides(parsed.positionals, parsed.flags.get('in')) };
-}
-
-/** Builds use all cores: neither during another run, nor beside one that begins. */
-async function madeAlone(make: AddedSides['make'], signal: AbortSignal, options: RunOptions) {
-  const done = await waitForTurn(options, signal);
-  try {
-    await make(signal, (lines) => say(options, lines));
-  } finally {
-    done();
-  }
 }
 
 /** Starts each side once, after the command that builds them. Throws UserError with the side's name. */

@@ -77,8 +77,17 @@ export interface RunPart {
 
 export interface AddedSides {
   given: Given[];
-  /** Makes them ready to start. Throws UserError, or the signal's reason. @param say gets lines on what was made */
-  make(signal: AbortSignal, say: (lines: readonly string[]) => void): Promise<void>;
+  /**
+   * Makes them ready to start. Throws UserError, or the signal's reason.
+   * @param say gets lines on what was made
+   * @param takeTurn waits until no other run measures, and keeps others from it until this run's end: it has to come before work that uses
+   * the cores, and after other waits
+   */
+  make(
+    signal: AbortSignal,
+    say: (lines: readonly string[]) => void,
+    takeTurn: () => Promise<void>,
+  ): Promise<void>;
 }
 
 /** What a feature keeps between runs. */

@@ -141,14 +141,20 @@ export async function getTools(run: Run, servers: readonly ServerSpec[], options
 /**
  * Checks that the network enclosures of the plan can be made and its records stored, waits for the machine, moves this process to the
  * generator's cores and opens the sink. Whatever can be refused is refused before the wait. Throws UserError.
+ * @param hasTurn whether the run has waited for the machine before, and keeps it
  */
-export async function takeMachine(run: ReadyRun, draft: PlanDraft, options: RunOptions) {
+export async function takeMachine(
+  run: ReadyRun,
+  draft: PlanDraft,
+  options: RunOptions,
+  hasTurn = false,
+) {
   const { tools, cores, signal } = run;
   const enclosure = firstOf(draft.variants, (planned) => planned.enclosure);
   await enclosure?.requirePossible(tools.k6, draft.scenario.name, signal);
   await checkResultsFolder(options.out, neededBytes(draft));
   await options.sink?.requireSpace(neededBytes(draft));
-  run.onClose(await waitForTurn(options, signal));
+  if (!hasTurn) run.onClose(await waitForTurn(options, signal));
   // Read before this process is pinned: then it no longer sees the others.
   const processors = readProcessors();
   await pin(process.pid, cores.generatorCpus);

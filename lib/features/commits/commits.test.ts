@@ -55,7 +55,8 @@ function repository() {
       { repo, build: undefined, serve, ...asked },
       place,
     );
-    await make(new AbortController().signal, (more) => lines.push(...more));
+    const takeTurn = () => Promise.resolve();
+    await make(new AbortController().signal, (more) => lines.push(...more), takeTurn);
     const folders = given.map(({ source }) =>
       source.kind === 'command' ? (source.folder ?? '') : '',
     );

@@ -68,9 +68,10 @@ export async function commitSides(
       given: `${commit.name} (${versionOf(commit)})`,
       source: { ...command, folder: path.join(start, repository.within) },
     })),
-    make: async (signal, sayRaw) => {
+    make: async (signal, sayRaw, takeTurn) => {
       const say = (lines: readonly string[]) => sayRaw(lines.map(inOneLine));
       await holdFolder(place, signal, say);
+      await takeTurn();
       try {
         for (const commit of builds) await makeCommit(commit, repository, build, signal, say);
         await requireOwnPrograms(command.program, builds, repository);
