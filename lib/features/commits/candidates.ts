@@ -55,7 +55,7 @@ export async function readCandidates(
 
 function ofCommit({ hash, about, parents }: Listed): Candidate {
   const short = hash.slice(0, 9);
-  const commit = { side: hash, text: inOneLine(`${short} (${about})`) };
+  const commit = { side: hash, text: `${short} (${about})` };
   if (parents.length < 2) return commit;
   const ifFound = `It is a merge: bisect --good $(git merge-base ${short}^1 ${short}^2) --bad ${short}^2 looks into what it merged.`;
   return { ...commit, ifFound };

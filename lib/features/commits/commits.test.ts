@@ -373,15 +373,21 @@ test("a program that a build installs for all, or that is the repository's, is r
   const shared = path.join(newFolder(), 'server');
   const installs = `printf '#!/bin/sh\\n' >${shared}; chmod +x ${shared}`;
   const words = ['first', 'main'];
-  await expect(made(words, { build: installs, serve: `${shared} {port}` })).rejects.toThrow(
-    `--serve runs ${shared}, which has been written since first was cloned, for each commit: have --build`,
-  );
+  const installed = { build: installs, serve: `${shared} {port}` };
+  for (const run of ['first', 'second'])
+    await expect(made(words, installed), run).rejects.toThrow(
+      `--serve runs ${shared}, which the builds have just written, for each commit: have --build`,
+    );
   write('own', '');
   await expect(made(words, { serve: `${repo}/own {port}` })).rejects.toThrow(
     `--serve runs ${repo}/own of the repository for each commit`,
   );
-  // It was there before.
-  expect((await made(words, { serve: 'node page' })).folders).toHaveLength(2);
+  // A program that was there before, and one that another has replaced since the builds.
+  for (const run of ['first', 'second']) {
+    const { folders } = await made(words, { build: 'cp page built', serve: `${shared} {port}` });
+    expect(folders, run).toHaveLength(2);
+    writeFileSync(shared, run);
+  }
 });
 
 test('a search goes along first parents from a commit that is one of them', async () => {
@@ -392,10 +398,12 @@ test('a search goes along first parents from a commit that is one of them', asyn
     return git('rev-parse', 'HEAD');
   };
   git('checkout', '--quiet', 'first');
-  const released = commit('released');
+  const released = commit('released \u001B[2J');
   const fork = git('rev-parse', 'first~').slice(0, 9);
   const aside = `--bad main does not come after --good first by first parents: they part at ${fork}, which may be the good one`;
   await expect(commitsBetween(repo, 'first', 'main')).rejects.toThrow(aside);
+  const [, printed] = await commitsBetween(repo, 'first~', 'first');
+  expect(printed?.about).toMatch(/^\d{4}-\d\d-\d\d released {2}\[2J$/);
   git('checkout', '--quiet', 'main');
   git('merge', '--quiet', '--strategy', 'ours', '--no-edit', 'first');
   await expect(commitsBetween(repo, 'first', 'main')).rejects.toThrow(

@@ -5,7 +5,7 @@ import path from 'node:path';
 import type { AddedSides } from '../../cli/feature.ts';
 import { asName, readCommand, readName, requireDifferent, requireNumber } from '../../cli/sides.ts';
 import { inOneLine, UserError } from '../../errors.ts';
-import { leaveToCaller } from '../../process.ts';
+import { leaveToCaller, removeFolder } from '../../process.ts';
 import { find, thisMachine } from '../../setup/machine.ts';
 import { isBelow, makeCommit, type Commit } from './build.ts';
 import { commitCalled, repositoryAt, type Repository } from './git.ts';
@@ -73,8 +73,9 @@ export async function commitSides(
       await holdFolder(place, signal, say);
       await takeTurn();
       try {
+        const beganAtMs = Date.now();
         for (const commit of builds) await makeCommit(commit, repository, build, signal, say);
-        await requireOwnPrograms(command.program, builds, repository);
+        await requireOwnPrograms(command.program, builds, repository, beganAtMs);
         await removeOld(
           place,
           builds.map(({ folder }) => folder),
@@ -100,16 +101,18 @@ function versionOf({ hash, isWorktree }: Commit): string {
 }
 
 /**
- * Refuses a program that all sides would share: one that a build installs in a place for all, or that of the repository itself.
+ * Refuses a program that all sides would share: one that a build installs in a place for all, or that of the repository itself. Builds that
+ * install one are not kept, so that they do it again in the next run.
  * @param program as --serve names it
+ * @param beganAtMs when the first build of this run began
  */
 async function requireOwnPrograms(
   program: string,
   commits: readonly Commit[],
-  { top, within }: Repository,
+  { top, within, build }: Asked,
+  beganAtMs: number,
 ): Promise<void> {
-  const clonedAtMs = Math.min(...commits.map(({ folder }) => statSync(folder).birthtimeMs));
-  for (const { name, tree } of commits) {
+  for (const { tree } of commits) {
     const named = program.includes('/')
       ? path.resolve(tree, within, program)
       : await find(program, thisMachine());
@@ -120,11 +123,11 @@ async function requireOwnPrograms(
     const remedy = "have --build put the program into the commit's folder, and --serve start that";
     if (isBelow(file, realpathSync(top)))
       throw new UserError(`--serve runs ${file} of the repository for each commit: ${remedy}`);
-    // File systems without a time of birth have 0.
-    if (clonedAtMs > 0 && statSync(file).ctimeMs > clonedAtMs)
-      throw new UserError(
-        `--serve runs ${file}, which has been written since ${name} was cloned, for each commit: ${remedy}`,
-      );
+    if (build === undefined || statSync(file).ctimeMs < beganAtMs) continue;
+    for (const { folder } of commits) await removeFolder(folder);
+    throw new UserError(
+      `--serve runs ${file}, which the builds have just written, for each commit: ${remedy}`,
+    );
   }
 }
 

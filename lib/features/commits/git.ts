@@ -1,7 +1,7 @@
 // The user's repository, as git shows it. It is never changed.
 import { statSync } from 'node:fs';
 import path from 'node:path';
-import { usageError, UserError } from '../../errors.ts';
+import { inOneLine, usageError, UserError } from '../../errors.ts';
 import { present } from '../../present.ts';
 import { run, withoutVariables } from '../../process.ts';
 import { fromCallersFolder } from '../../setup/paths.ts';
@@ -55,7 +55,7 @@ export async function listed(top: string, args: readonly string[]): Promise<List
     .filter(Boolean)
     .map((line): Listed => {
       const [hash = '', parents = '', ...about] = line.split('\t');
-      return { hash, about: about.join(' ').slice(0, 100), parents: parents.split(' ') };
+      return { hash, about: inOneLine(about.join(' ').slice(0, 100)), parents: parents.split(' ') };
     });
 }
 
