@@ -142,6 +142,21 @@ function decideRest(
   result: Result,
   failed: string,
 ): RestFinding {
+  const finding = findingOf(rest, resolution, result, failed);
+  const { state, seen } = finding;
+  if (result.state !== 'partial' || state === 'not decided' || state === 'cannot be run')
+    return finding;
+  const run = { scenario: rest.scenario, variants: sidesOf(rest) };
+  return undecided(`${seen}, not final, since the run was ended`, run);
+}
+
+/** Of a run that has come to its end. */
+function findingOf(
+  rest: ClaimRest,
+  resolution: number,
+  result: Result,
+  failed: string,
+): RestFinding {
   const { variant, against } = rest;
   for (const name of [variant, against]) {
     const unmeasured = whyUnmeasured(name, rest, result, failed);
@@ -217,8 +232,6 @@ function decideComparison(rest: ClaimRest, resolution: number, result: Result): 
   const ofDirection = is === 'faster' || is === 'slower';
   const claimed = about === undefined ? '' : `; the article says ${amount(about)}`;
   const measured = `${name}: ${metricMark(metric)}${effect(ratio, ci95)} ${verdictWord(metric, verdict)}`;
-  if (result.state === 'partial')
-    return undecided(`${measured}, not final, since the run was ended${claimed}`, run);
   const state = stateOf(rest, comparison, resolution, result.sameWithin);
   if (state === 'not decided') {
     const needed = roundsNeeded(rest, comparison, resolution, result);

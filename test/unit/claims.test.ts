@@ -132,11 +132,14 @@ test('a figure that the article counts as none says so', () => {
   );
 });
 
-test('a run that was ended decides nothing, whatever its verdict', () => {
+test.each<[Partial<ClaimRest>, string]>([
+  [{ is: 'faster' }, 'faster, not final, since the run was ended'],
+  [{ moreSucceed: true }, '% succeeded, not final, since the run was ended'],
+])('a run that was ended decides nothing, whatever it found: %j', (says, seen) => {
   const ended = { ...withVerdict('faster'), state: 'partial' as const };
-  expect(decideIn(ended, { is: 'faster' })).toMatchObject({
+  expect(decideIn(ended, says)).toMatchObject({
     state: 'not decided',
-    seen: expect.stringContaining('faster, not final, since the run was ended'),
+    seen: expect.stringContaining(seen),
   });
 });
 
