@@ -47,13 +47,12 @@ export async function holdFolder(
  * @throws UserError
  */
 function requireClosed(folder: string): void {
-  if (process.geteuid?.() !== 0) return;
   for (let place = folder; place !== path.dirname(place);) {
     place = path.dirname(place);
     const problem = whoMayWrite(place);
     if (problem !== undefined)
       throw new UserError(
-        `root builds no commits in ${folder}: ${problem}, and could put packages there that they load; name another folder in BAKEOFF_HOME`,
+        `no commit is built in ${folder}: ${problem}, and could put packages there that it loads; name another folder in BAKEOFF_HOME`,
       );
   }
 }
