@@ -45,7 +45,7 @@ export function socketsOf(pid: string | number, proc = '/proc'): string[] {
 }
 
 /** Returns the unix sockets that accept connections. The path of an abstract socket begins with @. */
-export function listeningUnixSockets(proc: string): { path: string; inode: string }[] {
+export function listeningUnixSockets(proc = '/proc'): { path: string; inode: string }[] {
   const accepting = 0x10000;
   return textOf(`${proc}/net/unix`)
     .split('\n')
@@ -58,6 +58,6 @@ export function listeningUnixSockets(proc: string): { path: string; inode: strin
 }
 
 /** Returns the inodes of the unix sockets that listen at a path. */
-export function listeningAt(socket: string, proc: string): string[] {
-  return listeningUnixSockets(proc).flatMap(({ path, inode }) => (path === socket ? [inode] : []));
+export function listeningAt(socket: string): string[] {
+  return listeningUnixSockets().flatMap(({ path, inode }) => (path === socket ? [inode] : []));
 }

@@ -25,7 +25,7 @@ const pauseMatters = { share: 0.03, times: 5 };
 const heldUpShare = 0.5;
 
 /** A pause alone that the rounds of a side lack, with the longest one in them. */
-export interface Pause {
+interface Pause {
   name: string;
   ms: number;
   inRoundsMs: number;

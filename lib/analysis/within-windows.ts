@@ -20,7 +20,7 @@ const gainOf = {
 };
 type Gaining = keyof typeof gainOf;
 
-export interface Gain {
+interface Gain {
   name: string;
   metric: Gaining;
   /** The figure of the windows' second halves as a multiple of that of the first, in all rounds. */

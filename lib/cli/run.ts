@@ -231,13 +231,13 @@ export async function runPlan(
       priority,
       ...present({ answers, prepare: preparing(plan.prepare, run.signal, events.say) }),
     };
-    const outcome = await runRounds(
+    const outcome = await runRounds({
       context,
-      (...of) => runGroup(context, ...of),
+      runGroup: (...of) => runGroup(context, ...of),
       environment,
       events,
       startedAt,
-    );
+    });
     if (outcome.ended === undefined)
       await examine(context, outcome, {
         ...options,

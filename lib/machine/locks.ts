@@ -155,7 +155,7 @@ async function waitInLine(name: string, holder: string, wait?: Wait): Promise<Wa
   const countEarlier = (sockets: readonly { path: string }[]) =>
     sockets.filter(({ path }) => isEarlier(path)).length;
   const leave = await listen(`\0${socketName}`, () => '');
-  const before = countEarlier(listeningUnixSockets('/proc'));
+  const before = countEarlier(listeningUnixSockets());
   const verb = before === 1 ? 'waits' : 'wait';
   let others = '';
   if (before > 0) others = `; ${counts(before, 'other run')} ${verb} too, and came before`;
@@ -163,7 +163,7 @@ async function waitInLine(name: string, holder: string, wait?: Wait): Promise<Wa
   let freeSinceMs: number | undefined;
   return {
     isOthersTurn() {
-      const sockets = listeningUnixSockets('/proc');
+      const sockets = listeningUnixSockets();
       if (sockets.some(({ path }) => path === `@${name}`)) {
         freeSinceMs = undefined;
         return false;
@@ -234,7 +234,7 @@ async function ask(address: string): Promise<HolderAnswer | undefined> {
 
 /** Returns the process that listens at an abstract name, according to the kernel; undefined if it cannot be seen from here. */
 function listenerOn(name: string) {
-  const sockets = listeningAt(`@${name}`, '/proc');
+  const sockets = listeningAt(`@${name}`);
   const holds = (pid: string) => socketsOf(pid).some((socket) => sockets.includes(socket));
   const pid = processIds('/proc').find(holds);
   const uid = pid === undefined ? undefined : userOf(pid);

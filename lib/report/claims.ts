@@ -20,7 +20,7 @@ export type ClaimState =
   | 'cannot be run';
 
 /** A run that would probably decide a claim, of two variants of a scenario. */
-export interface DecidingRun {
+interface DecidingRun {
   scenario: string;
   variants: readonly [string, string];
   /** Absent: as many as a run has without flags. */

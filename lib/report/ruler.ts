@@ -28,7 +28,7 @@ export const isSame = ({ ci95: [low, high] }: Measured, resolution: number): boo
 export const shareText = (share: number): string =>
   share < 0.5 ? fraction(share) : percent(share);
 
-export interface Amounts {
+interface Amounts {
   noun: string;
   /** The claimed amount as a share of the other side's. */
   claimed: number;

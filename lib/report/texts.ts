@@ -206,8 +206,7 @@ interface Row {
   comparison: Comparison | undefined;
 }
 
-/** Without figures if it is so wide that its ends tell nothing. */
-/** None if it is too wide, or of a single round. */
+/** Returns the interval; undefined if it is so wide that its ends tell nothing, or of a single round. */
 function intervalOf(
   { comparison }: Row,
   ratio: { ci95: readonly [number, number] } | null | undefined,

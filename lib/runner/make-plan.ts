@@ -28,6 +28,7 @@ import type { PlannedEnclosure } from './enclosure.ts';
 import {
   groupsOf,
   isInTurns,
+  isStartTimed,
   otherFiles,
   plannedVariant,
   type GroupLimits,
@@ -107,7 +108,7 @@ export function makePlan(
   const looks = looksOf(options, scenario.rounds, stepped?.looks);
   const { quick, exact, together, precision, maxTimeSeconds, metric, keepSecrets } = options;
   const alsoAsked = alsoAskedBy(options);
-  const isTimed = [metric, ...(alsoAsked ?? [])].includes('startup');
+  const isTimed = isStartTimed(metric, alsoAsked);
   const planned: PlanDraft = {
     ...subject,
     groups: groupsOf(scenario, variants, limits),

@@ -177,6 +177,14 @@ const connectionBytes = 64 * 1024;
 /** Length of a turn on cores that server and generator share: the kernel needs some time to spread their threads anew. */
 const sharedSliceSeconds = 0.25;
 
+/** Whether the run measures start-up times. */
+export function isStartTimed(
+  metric: Metric | undefined,
+  alsoAsked: readonly ServerMetric[] = [],
+): boolean {
+  return [metric, ...alsoAsked].includes('startup');
+}
+
 /** Whether a variant can take turns: not in an enclosure of a feature, which is for one variant, nor with several phases. */
 export function isInTurns(
   { phases }: Scenario,

@@ -1,7 +1,7 @@
 // A group in a round: starts its enclosures and servers, loads them, checks the figures and stores them.
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { roundRps, succeeded } from '../analysis/phases.ts';
+import { succeeded } from '../analysis/phases.ts';
 import { total } from '../analysis/statistics.ts';
 import { UserError } from '../errors.ts';
 import { present } from '../present.ts';
@@ -29,6 +29,7 @@ import type { Enclosure } from './enclosure.ts';
 import { openOwnLoopback } from './own-loopback.ts';
 import { asRoundFailure, StillCold, withRps } from './failures.ts';
 import {
+  isStartTimed,
   orderOfRound,
   type Group,
   type PlannedVariant,
@@ -39,7 +40,7 @@ import {
 } from './plan.ts';
 import { writeMixFiles } from './mix-files.ts';
 import { roundFolder } from './results-folder.ts';
-import { sideRoundsOf, type SideRound } from './side-round.ts';
+import { rpsOf, sideRoundsOf, type SideRound } from './side-round.ts';
 import { underLoad, type LoadContext } from './under-load.ts';
 import { goingOn, longerWarmup, warmAtOnce } from './warmups.ts';
 
@@ -93,7 +94,10 @@ async function groupRound(
     );
     const measured = await underLoad(context, group, stages, attempt, folder);
     const sides = await sideRoundsOf(measured, plan);
-    const rps = rpsOf(context, sides);
+    const rps = rpsOf(
+      plan,
+      sides.map((side) => [side.stage.planned.variant.name, side] as const),
+    );
     withRps(rps, () => requireWarm(sides, attempt.warmCosts));
     await stopAll(stages);
     const outcomes = withRps(rps, () => {
@@ -116,14 +120,6 @@ async function groupRound(
     if (!(error instanceof StillCold)) await stopAll(stages);
     throw error;
   }
-}
-
-/** Requests/s by variant; none for loads in steps, whose rates differ. */
-function rpsOf({ plan }: RunContext, sides: readonly SideRound[]) {
-  if (plan.stepped !== undefined) return {};
-  return Object.fromEntries(
-    sides.map(({ stage, phases }) => [stage.planned.variant.name, roundRps(phases)]),
-  );
 }
 
 /** @throws StillCold, with all servers still running, if one still got faster after its warm-up, and that can be longer */
@@ -231,8 +227,7 @@ export async function openStages(
 ): Promise<Stage[]> {
   const isFirst = answers !== undefined && sides.some(({ variant }) => !answers.has(variant.name));
   await context.prepare?.();
-  const { metric, alsoAsked = [] } = context.plan;
-  const isTimed = [metric, ...alsoAsked].includes('startup');
+  const isTimed = isStartTimed(context.plan.metric, context.plan.alsoAsked);
   const opening = new Map<PlannedVariant, Promise<Stage>>();
   for (const planned of orderOfRound(sides, round, context.plan.run)) {
     const stage = openStage(context, planned, round, answers);

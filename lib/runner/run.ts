@@ -3,7 +3,6 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { turnsDisagree } from '../analysis/continuous.ts';
 import { shareAt } from '../analysis/looks.ts';
-import { roundRps } from '../analysis/phases.ts';
 import { minimumRounds } from '../analysis/statistics.ts';
 import { unsettled } from '../analysis/verdict.ts';
 import { inOneLine, messageOf, UserError } from '../errors.ts';
@@ -13,6 +12,7 @@ import { buildResult, type Dropped } from './build-result.ts';
 import { FirstAnswers } from './first-answers.ts';
 import { coldFindings, unseenWaitsFindings } from './make-plan.ts';
 import { Disturbance, TurnsMeet, RoundFailure, StillCold } from './failures.ts';
+import { rpsOf } from './side-round.ts';
 import {
   apart,
   portsTaken,
@@ -57,14 +57,8 @@ export interface RunOutcome {
  * Runs rounds until the verdicts are decided, the last one is done, or the time is up, and writes result.json after each. A round that
  * fails is dropped for all variants and repeated under a new number. Never throws.
  */
-export function runRounds(
-  context: RunBase,
-  runGroup: RunGroup,
-  environment: Environment,
-  events: RunEvents,
-  startedAt: Date,
-): Promise<RunOutcome> {
-  return new Rounds({ context, runGroup, environment, events, startedAt }).run();
+export function runRounds(given: Given): Promise<RunOutcome> {
+  return new Rounds(given).run();
 }
 
 interface Given {
@@ -253,7 +247,7 @@ class Rounds {
       if (!(error instanceof RoundFailure)) throw error;
       this.#steps = [];
       this.#timeLeft.ended(this.#elapsedSeconds());
-      const rps = { ...this.#rpsOf(this.#outcomes), ...error.rps };
+      const rps = { ...rpsOf(this.#plan, this.#outcomes), ...error.rps };
       this.#lastRps = rps;
       const { finding } = error;
       if (error.isBeforeLoad) this.#note(finding);
@@ -329,7 +323,7 @@ class Rounds {
       }
     }
     this.#lastOutcomes = this.#outcomes;
-    this.#lastRps = this.#rpsOf(this.#outcomes);
+    this.#lastRps = rpsOf(this.#plan, this.#outcomes);
     return this.#outcomes;
   }
 
@@ -363,12 +357,6 @@ class Rounds {
       groups.flatMap(({ sides }) => sides),
       this.#lastOutcomes,
     );
-  }
-
-  /** Requests/s by variant; none for loads in steps, whose rates differ. */
-  #rpsOf(outcomes: ReadonlyMap<string, VariantRound>): DroppedRound['rps'] {
-    if (this.#plan.stepped !== undefined) return {};
-    return Object.fromEntries([...outcomes].map(([name, { phases }]) => [name, roundRps(phases)]));
   }
 
   /** Keeps a finding and returns its sentence. */
@@ -457,7 +445,7 @@ class Rounds {
 
   async #dropKept(cause: Finding) {
     for (const { round, outcomes } of this.#kept.splice(0)) {
-      this.#dropped.push({ round, cause, rps: this.#rpsOf(outcomes), counted: true });
+      this.#dropped.push({ round, cause, rps: rpsOf(this.#plan, outcomes), counted: true });
       const problem = await this.#context.sink?.forget(this.#plan, round);
       if (problem) this.#found([problem]);
     }

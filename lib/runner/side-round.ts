@@ -1,9 +1,10 @@
 // A side in a round, from its load to its outcome.
+import { roundRps } from '../analysis/phases.ts';
 import { alarmsIn, type LogAlarms } from '../servers/lifecycle.ts';
 import { isRemote, isStarted } from '../servers/index.ts';
-import type { Phase } from '../result/result.ts';
+import type { DroppedRound, Phase } from '../result/result.ts';
 import { phasesOf } from './measured-phases.ts';
-import type { Plan, Stage } from './plan.ts';
+import type { Plan, Stage, VariantRound } from './plan.ts';
 import type { Measurement } from './under-load.ts';
 
 /** A side's server, what was measured of it, its phases, and what its log says. */
@@ -26,6 +27,17 @@ export async function sideRoundsOf(
       alarms: await alarmsOf(measurement.stage),
     })),
   );
+}
+
+/** Returns requests/s by variant; none for loads in steps, whose rates differ. */
+export function rpsOf(
+  { stepped }: Pick<Plan, 'stepped'>,
+  measured: Iterable<readonly [variant: string, Pick<VariantRound, 'phases'>]>,
+): DroppedRound['rps'] {
+  const rps: Record<string, number> = {};
+  if (stepped !== undefined) return rps;
+  for (const [variant, { phases }] of measured) rps[variant] = roundRps(phases);
+  return rps;
 }
 
 async function alarmsOf({ planned: { variant }, server }: Stage): Promise<LogAlarms> {

@@ -310,7 +310,6 @@ const withinFields = {
 export interface Within extends Of<typeof withinFields> {}
 
 /** @param object as in networkForm */
-/** @param object as in networkForm */
 export const withinForm = (object: ObjectForm): Form<Within> => given(withinFields, object);
 
 const variantFields = {

@@ -224,7 +224,7 @@ function memoryKills(): number {
 /** The exit code of a shell if its command was ended by KILL. */
 const killedCode = 137;
 
-export interface Exit {
+interface Exit {
   code: number | null;
   signal: NodeJS.Signals | null;
 }

@@ -51,7 +51,7 @@ export async function runBeforeStart({
   });
 }
 
-export interface OwnCommand {
+interface OwnCommand {
   /** Runs in sh, without input. */
   command: string;
   /** Names it in messages. */

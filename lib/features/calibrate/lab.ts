@@ -190,13 +190,13 @@ export function wholeRun(
   options: Partial<PlanOptions> = {},
 ): Promise<Result> {
   return inContext(lab, scenario, options, async (context) => {
-    const outcome = await runRounds(
+    const outcome = await runRounds({
       context,
-      (...of) => runGroup(context, ...of),
-      lab.environment,
-      silent,
-      new Date(),
-    );
+      runGroup: (...of) => runGroup(context, ...of),
+      environment: lab.environment,
+      events: silent,
+      startedAt: new Date(),
+    });
     const { examiners } = inEveryRun(lab.additions.runParts);
     if (outcome.ended === undefined) await examine(context, outcome, { ...looking, examiners });
     if (outcome.ended !== undefined) throw outcome.ended;

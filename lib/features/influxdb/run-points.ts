@@ -95,7 +95,7 @@ export function foundPoints(result: Result, contributions: readonly Contribution
   ];
 }
 
-export function roundPoints(
+function roundPoints(
   plan: Plan,
   { round, outcomes }: KeptRound,
   { variants, comparisons }: Result,

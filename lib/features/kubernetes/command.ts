@@ -390,13 +390,13 @@ async function measured(
       templates,
       coreFindings,
     };
-    outcome = await runRounds(
+    outcome = await runRounds({
       context,
-      cluster.runGroup,
+      runGroup: cluster.runGroup,
       environment,
-      progressEvents(plan, progress),
+      events: progressEvents(plan, progress),
       startedAt,
-    );
+    });
     outcome.result = await settleSink(context, outcome);
   } finally {
     progress.clear();
