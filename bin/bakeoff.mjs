@@ -111,7 +111,7 @@ async function main() {
 function remedyFor(code) {
   if (!isCheckout) return 'install server-bakeoff anew, e.g. npm ci';
   if (code === 'EACCES' || code === 'EROFS')
-    return 'dist/ is made of the sources: start a command as who may write it';
+    return 'dist/ is compiled from the sources: start a command as a user who may write it';
   return 'remove node_modules and start again';
 }
 

@@ -148,10 +148,10 @@ export function openFolder(name: string): number {
   const descriptor = openSync(place, folderFlags);
   if (readlinkSync(`/proc/self/fd/${descriptor}`) === place) return descriptor;
   closeSync(descriptor);
-  throw new UserError('another folder has come in its place meanwhile');
+  throw new UserError('another folder has taken its place meanwhile');
 }
 
-/** A link is none. */
+/** Opens a folder, but not a link to one. */
 export const folderFlags = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW;
 
 const notAFile = 'it is a pipe, socket or device, not a file';

@@ -21,7 +21,7 @@ const falseAlarms = 0.01;
 const differenceMatters = Math.log(1.03);
 /** A pause that is so many times as long as all in the rounds is no chance. The share of the load is that by which two sides may differ. */
 const pauseMatters = { share: 0.03, times: 5 };
-/** From this share of the cores on, others held the server up in a pause. */
+/** If others had at least this share of the cores in a pause, they caused it. */
 const heldUpShare = 0.5;
 
 /** A pause alone that the rounds of a side lack, with the longest one in them. */
@@ -35,7 +35,7 @@ interface Pause {
 export interface Check {
   alone: number;
   inRounds: number;
-  /** By so much of the figure they may differ: 0.1 is 10 %. */
+  /** How much they may differ, as a share of the figure: 0.1 is 10 %. */
   tolerated: number;
   /** They surely differ. */
   differs: boolean;

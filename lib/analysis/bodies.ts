@@ -61,7 +61,7 @@ export function expectedBodies(phase: Phase): ExpectedBodies {
   return { answered: responses[expected], bytes: bodyBytes?.[expected] ?? bytes.body };
 }
 
-/** As expectedBodies, of a page of a mix. */
+/** Like expectedBodies, for one page of a mix. */
 export function expectedOfPage(page: PageFigures): ExpectedBodies {
   const { responses, unexpected, bodyBytes, unexpectedBodyBytes } = page;
   return { answered: responses - unexpected, bytes: bodyBytes - unexpectedBodyBytes };

@@ -24,7 +24,7 @@ export type Obstacle =
   | { kind: 'oneSided'; disturbance: OneSided }
   | { kind: 'needsCores' | 'needsRounds'; needed: number };
 
-/** Why requests/s and CPU per request disagree: with one variant the server used less of its cores than with another. */
+/** Why requests/s and CPU per request disagree: one variant's server used less of its cores than the other's. */
 export interface Disagreement {
   less: string;
   more: string;

@@ -95,7 +95,7 @@ export function isUnanswered(phase: Pick<Phase, 'responses' | 'errors'>): boolea
   return phase.errors.total + responsesOf(phase) === 0;
 }
 
-/** From this share of its cores a side is at its limit; kernel, runner and InfluxDB use the rest. */
+/** A side that uses at least this share of its cores is at its limit; kernel, runner and InfluxDB use the rest. */
 export const limit = 0.9;
 
 export type Limit = 'server' | 'generator' | 'both' | 'neither';

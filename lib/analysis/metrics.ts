@@ -25,7 +25,7 @@ interface MetricFacts {
   of: (round: Round) => number;
   /** Responses that a round needs for it. */
   responsesNeeded?: number;
-  /** It is of the load's speed, which the generator and other programs can change. */
+  /** The metric depends on the load's speed, which the generator and other programs can change. */
   isOfSpeed: boolean;
   /** Whether it decides on such loads, or has a verdict beside the metric that does. Absent: only if it is asked for. */
   decides?: (loads: Loads) => 'first' | 'beside' | undefined;
@@ -108,7 +108,7 @@ export function typicalOf(metric: Metric, rounds: readonly Round[]): number | un
   return figures.length > 0 && figures.every(Number.isFinite) ? median(figures) : undefined;
 }
 
-/** As typicalOf, in the unit of the metric's column. */
+/** Like typicalOf, but in the unit of the metric's column. */
 export function inColumn(metric: ServerMetric, rounds: readonly Round[]): number | undefined {
   const { perUnit, columnUnit } = factsOf(metric);
   const typical = typicalOf(metric, rounds);

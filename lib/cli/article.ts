@@ -67,7 +67,7 @@ export function articleOf(scenarios: readonly Scenario[]): Article {
         known(one, allNames(scenario.variants), `variant for the claim "${text}"`);
       if (is !== undefined && !areCompared(scenario, variant, against))
         throw new UserError(
-          `the claim "${text}": ${name} does not compare ${variant} with ${against}: turn it round, or name them in its \`alsoCompare\``,
+          `the claim "${text}": ${name} does not compare ${variant} with ${against}: swap them, or name them in its \`alsoCompare\``,
         );
     }
   return { ...article, scenarios: named };
@@ -94,7 +94,7 @@ interface Sitting {
   own: readonly Scenario[];
   /** By keyOfResult. */
   results: Map<string, Result>;
-  /** What could not be run, a line each. */
+  /** A line for each scenario that could not be run. */
   missing: string[];
   /** performance.now() */
   endsAtMs: number;

@@ -28,7 +28,7 @@ function ofSides(
     if (only.names.length === 0)
       throw usageError(`${flag} is for ${only.what}, and no side is one`);
     if (name !== undefined && !only.names.includes(name))
-      throw usageError(`${flag} is for ${only.what}, and ${name} is none`);
+      throw usageError(`${flag} is for ${only.what}, and ${name} is not one`);
     if (given.has(name)) throw usageError(`${flag} is given twice for ${name ?? 'all sides'}`);
     if (rest === '') throw usageError(`${flag} ${value}: there is nothing behind ${name}=`);
     given.set(name, rest);
@@ -118,7 +118,7 @@ export type AskedRun = Awaited<ReturnType<typeof readAsked>>;
 interface ReadPages {
   /** `flag` is the flag that named them. */
   pages?: AskedPages & { flag: string };
-  /** What the check before the load has to know of them. */
+  /** Facts about the sides that the check before the load needs. */
   recorded?: Pick<AskedRequests, 'record' | 'acceptsDifferences'>;
   notes: readonly string[];
 }

@@ -278,7 +278,7 @@ function oneServerLines(same: readonly (readonly Side[])[]): string[] {
   );
 }
 
-/** What was given for the sides, or their names if that is the same. */
+/** Returns what the user gave for the sides, or their names if all gave the same. */
 function givenOrNames(group: readonly Side[]): string {
   const given = group.map((side) => side.given);
   const names = new Set(given).size === given.length ? given : group.map(({ name }) => name);
@@ -387,7 +387,7 @@ function differenceLines(sides: readonly Tried[]): string[] {
   const lines = requestLines(sides);
   if (differIn(({ answer }) => answer.hash) && !differIn(({ answer }) => whole(answer.bytes)))
     lines.push(
-      'The bodies differ, though not in length: see whether all sides serve the same page; --allow-different-bodies if it changes with each request.',
+      'The bodies differ, though not in length: check whether all sides serve the same page; --allow-different-bodies if it changes with each request.',
     );
   return lines;
 }

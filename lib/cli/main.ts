@@ -55,7 +55,7 @@ const ownCommands: Readonly<Record<string, Command>> = {
 /** What features keep between runs. */
 const kept = features.flatMap(({ keeps }) => keeps ?? []);
 
-/** It comes last. */
+/** The last command in the help. */
 const clean: Command = {
   help: 'delete what bakeoff keeps between runs',
   run: async (args) => (await import('./clean.ts')).cleanCommand(args, kept),
@@ -68,7 +68,7 @@ export const additions: Additions = {
   templates: Object.assign({}, ...features.map(({ templates }) => templates)) as AnyTemplates,
 };
 
-/** In the order of the help. */
+/** Returns the commands by name, in the order of the help. */
 function allCommands(): Record<string, Command> {
   const commands: Record<string, Command> = { ...ownCommands };
   for (const feature of features) Object.assign(commands, feature.commands);

@@ -280,7 +280,7 @@ export async function reportRun(
   return 1;
 }
 
-/** Its code brings a bundler, and is loaded when a run has a table. */
+/** Writes report.html. Its code includes a bundler, so it is loaded only when a run has a table. */
 async function writePage(
   folder: string,
   result: Result,
@@ -349,7 +349,7 @@ const exportText: Readonly<Record<ExportFlag, Export>> = {
   'export-csv': { of: csvReport, isOwn: isCsvReport },
 };
 
-/** A run's own file is none. */
+/** Whether a file is an earlier export of --export-json, and not a run's own result.json. */
 function isJsonExport(text: string, file: string): boolean {
   const run = runOfJson(text);
   return run !== undefined && run !== basename(dirname(file));

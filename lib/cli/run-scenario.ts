@@ -29,7 +29,7 @@ export type ScenarioOptions = RunOptions & {
 /** A scenario of an article that would take longer is run with --quick. */
 export const mostSeconds = 300;
 
-/** What a run of a scenario is asked for. A run that would take longer than `mostSeconds` is made with --quick. */
+/** Options of one run of a scenario. A run that would take longer than `mostSeconds` uses --quick. */
 export type AskedOptions = ScenarioOptions & { mostSeconds?: number; together?: number };
 
 /** Returns the plan of a run, and the options with which it is made. Throws UserError as makePlan does. */

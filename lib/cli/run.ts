@@ -113,7 +113,7 @@ export async function getTools(run: Run, servers: readonly ServerSpec[], options
   await checkResultsFolder(options.out, leastBytes);
   await checkExports(options.exports);
   checkOutput(options);
-  const { signal, release } = takeSignals('ending the run in order; again to end it at once');
+  const { signal, release } = takeSignals('ending the run cleanly; again to end it at once');
   run.onClose(() => {
     release();
     signal.throwIfAborted();

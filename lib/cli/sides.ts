@@ -15,7 +15,7 @@ import { fromCallersFolder, typed } from '../setup/paths.ts';
 
 export type Source =
   | { kind: 'config'; config: OwnConfig }
-  /** It runs in `folder`; absent: the caller's. */
+  /** The folder in which it runs; absent: the caller's. */
   | { kind: 'command'; command: string; program: string; folder?: string }
   | { kind: 'address'; origin: string; url: UrlParts & { port: number } };
 

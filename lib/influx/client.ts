@@ -44,7 +44,7 @@ export async function ping(influx: Influx, timeoutMs = requestTimeoutMs): Promis
     );
   if (version === null)
     throw new InfluxError(
-      `what answers at ${influx.url} is not InfluxDB: check --influx`,
+      `the server at ${influx.url} is not InfluxDB: check --influx`,
       response.status,
     );
   return version.replace(/^v/, '');
@@ -190,7 +190,7 @@ async function textOf({ url }: Influx, { body, status }: Response): Promise<stri
     text += decoder.decode(part as Uint8Array, { stream: true });
     if (text.length > mostLetters)
       throw new InfluxError(
-        `what answers at ${url} is not InfluxDB: its answer has more than ${mostLetters / 1e6} MB: check --influx`,
+        `the server at ${url} is not InfluxDB: its answer has more than ${mostLetters / 1e6} MB: check --influx`,
         status,
       );
   }
@@ -222,7 +222,7 @@ function parsed(influx: Influx, response: Response, text: string): object {
 
 function noInflux(influx: Influx, response: Response, text: string): InfluxError {
   return new InfluxError(
-    `what answers at ${influx.url} is not InfluxDB, or something changes its answers: check --influx (status ${response.status}, it says: ${JSON.stringify(text.trim().slice(0, 80))})`,
+    `the server at ${influx.url} is not InfluxDB, or something changes its answers: check --influx (status ${response.status}, it says: ${JSON.stringify(text.trim().slice(0, 80))})`,
     response.status,
   );
 }

@@ -100,9 +100,8 @@ export interface SideOptions extends LoadOptions {
 /** Options of a call, for all of its loads. */
 export interface CallOptions {
   /**
-   * true: the options are those of all k6 together, and each k6 makes its part of `connections`, `requests` and `rate` by its
-   * `--execution-segment` and `--execution-segment-sequence`; one VU of each k6 must call. Default: false, k6 divides the VUs
-   * that call.
+   * true: the options are the load of all k6 processes together. Each makes the part of `connections`, `requests` and `rate` that
+   * its `--execution-segment` gives it, and calls from one VU. Default: false, each call makes the whole load.
    */
   segmented?: boolean;
   /** The load's begin in milliseconds since 1970 (as Date.now()), at most a minute ahead. Default: at once. */

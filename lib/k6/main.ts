@@ -19,7 +19,7 @@ import { warmedUp } from './warm-ups.ts';
 export { options } from './given-plan.ts';
 
 if (plan.steps !== undefined)
-  throw new Error('this load plan is one in steps: run it with the script.js of its own run');
+  throw new Error('this load plan has steps: run it with the script.js of its own run');
 
 export default function makeLoad(): void {
   runGivenPlan(runPhases);

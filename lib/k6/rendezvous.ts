@@ -38,7 +38,7 @@ export function meet(
   const mine = String(instance);
   if (readyIn(meeting, load).has(mine))
     throw new Error(
-      `${measurement} has generator ${mine} of run ${load.run}, variant ${load.variant} already: print the manifests anew for another run`,
+      `${measurement} has generator ${mine} of run ${load.run}, variant ${load.variant} already: print the manifests again for another run`,
     );
   const post = (point: string): Response =>
     http.post(`${meeting.url}/write?db=${encodeURIComponent(meeting.database)}`, point, params());
@@ -65,7 +65,7 @@ export function meet(
       };
     if (ready.size >= instances || Date.now() > deadlineMs)
       throw new Error(
-        `generator ${missing.join(', ')} of ${instances} ${missing.length === 1 ? 'was' : 'were'} not ready within ${meeting.withinSeconds} s: see why, and print the manifests anew`,
+        `generator ${missing.join(', ')} of ${instances} ${missing.length === 1 ? 'was' : 'were'} not ready within ${meeting.withinSeconds} s: find out why, and print the manifests again`,
       );
     sleep(pollSeconds);
   }

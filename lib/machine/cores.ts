@@ -161,7 +161,7 @@ export const quotaHelp = 'give it more (docker: --cpus, Kubernetes: limits.cpu, 
 function tooLittle({ cores, quota }: Processors, needed: number): UserError {
   if (quota < needed)
     return new UserError(
-      `a comparison needs the CPU time of ${coreCount(needed)}, and a quota allows that of ${coreCount(quota)}: ${quotaHelp}`,
+      `a comparison needs the CPU time of ${coreCount(needed)}, and a quota allows ${coreCount(quota)}: ${quotaHelp}`,
     );
   return new UserError(
     `a comparison needs 2 cores, one for the server and one for the generator; only core ${formatCpuList(cpusOf(cores))} is allowed here`,

@@ -78,7 +78,7 @@ export async function oneRunAtATime(
         // If the holder has ended, the name is free. A holder that never listens is no run of bakeoff.
         refusals++;
         if (refusals > mostRefusals) {
-          say("a process that is no run of bakeoff holds bakeoff's lock: this run measures anyway");
+          say("a process that is not a bakeoff run holds bakeoff's lock: this run measures anyway");
           return () => undefined;
         }
         await pause(refusedAgainMs, wait?.signal);
@@ -258,7 +258,7 @@ function printableLine(line: string): string {
 let measuringSince = new Date();
 let expectedEndMs: number | undefined;
 
-/** What this process tells runs that wait for it: it takes so long at most. */
+/** Sets the time that this process tells waiting runs: it measures for at most so long. */
 export function expectToMeasure(seconds: number): void {
   expectedEndMs = performance.now() + 1000 * seconds;
 }

@@ -262,7 +262,7 @@ export function roundsTable(result: Result): Table {
   );
 }
 
-/** Of the axis of percentiles, as 1 / (1 − p). */
+/** Ticks of the axis of percentiles, as 1 / (1 − p). */
 const percentileTicks = [2, 10, 100, 1000, 1e4, 1e5, 1e6, 1e7];
 
 function ticksUpTo(furthest: number): { at: number; text: string }[] {

@@ -35,7 +35,7 @@ interface Finding {
 
 /** What is known of one of a claim's comparisons. */
 interface RestFinding extends Finding {
-  /** Of an open one: the run that would decide it; absent if more rounds do not help. */
+  /** For an open claim, the run that would decide it; absent if more rounds do not help. */
   decidedBy?: DecidingRun;
 }
 

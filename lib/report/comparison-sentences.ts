@@ -47,7 +47,7 @@ export function comparisonSentences(
   });
 }
 
-/** What was measured without a verdict; '' if nothing was. */
+/** Returns the text on figures that were measured without a verdict; '' if there are none. */
 function measuredInBrackets(comparison: Comparison, result: Result): string {
   // Quick failures would be shown as speed.
   const isMeasured =

@@ -123,11 +123,11 @@ const templates: Templates<Finding> = {
   failed: (f, who) =>
     `${who}: ${enumeration([...errorsTexts(f), ...answersTexts(f)])} among ${whole(f.requests)} requests: ${failureCause(f.cause) || 'requests/s alone do not compare'}`,
   hung: (f, who) =>
-    `${who}: ${hungText(f.requests)}${f.isOverflowed ? '' : ': the server has probably forgotten them, or is slow to accept connections (give a longer --duration, or fewer with -c)'}; ${f.requests === 1 ? 'it counts' : 'they count'} as failed`,
+    `${who}: ${hungText(f.requests)}${f.isOverflowed ? '' : ': the server probably dropped them, or is slow to accept connections (give a longer --duration, or fewer with -c)'}; ${f.requests === 1 ? 'it counts' : 'they count'} as failed`,
   unsent: (f, who) =>
     `${who}: ${whole(f.unsent)} of ${whole(f.due)} requests were due and could not be sent: ${rateCause(f.cause)}`,
   stalled: (f, who) =>
-    `${who} stalled for up to ${scaledTime(f.longestMs)} in ${roundsText(f)}, and nothing else is known to have: look at its log and its backend`,
+    `${who} stalled for up to ${scaledTime(f.longestMs)} in ${roundsText(f)}, and nothing else is known to have stalled: look at its log and its backend`,
   'generator-stalled': (f, who) =>
     `${who}: the generator stalled in ${percent(f.share)} of the turns (others had its core, or the host took it); such turns are left out and made again, up to a quarter of all`,
   'late-sends': (f, who) =>
@@ -178,9 +178,9 @@ const templates: Templates<Finding> = {
     return `${f.variant}: in turns ${what} ${effect(f.ratio, f.interval)} against continuous load, ${remedy}`;
   },
   'quota-in-turns': (f) =>
-    `a CPU quota of its own held ${f.variant} back for ${scaledTime(f.heldMs)} (${f.quotas}), and it recovers in the turns of others; ${leftTurns}`,
+    `its own CPU quota held ${f.variant} back for ${scaledTime(f.heldMs)} (${f.quotas}), and it recovers in the turns of others; ${leftTurns}`,
   'out-of-turn': (f) =>
-    `${f.variant} uses ${percent(f.share)} of a core in the turns of others, as servers that poll or have jobs of their own do; so the sides are loaded one after the other, each with no other server alive: ${noiseIsIn}`,
+    `${f.variant} uses ${percent(f.share)} of a core in the turns of others, as servers that poll or run background jobs do; so the sides are loaded one after the other, each with no other server alive: ${noiseIsIn}`,
   'side-as-backend': (f) =>
     `the config of ${f.variant} has the server of ${f.backend} (port ${f.port}) as a backend, and could load it in the turns of ${f.backend}; ${leftTurns}`,
   'log-alarm': (f) => `${f.variant}: the server's log says: ${f.line}`,

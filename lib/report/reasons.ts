@@ -103,7 +103,7 @@ function unlikeText(unlike: 'depth' | 'cost' | 'jobs', other: string): string {
     case 'cost':
       return `and ${other} loses less by that, since its requests take less CPU time`;
     case 'jobs':
-      return 'and jobs of their own then fall on fewer requests';
+      return 'and their background jobs then fall on fewer requests';
   }
 }
 

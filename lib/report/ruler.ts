@@ -36,7 +36,7 @@ interface Amounts {
   published(variant: VariantResult): number | undefined;
 }
 
-/** What of a request is compared; undefined for a comparison of speed. */
+/** Returns the amount per request that a claim compares; undefined for a claim about speed. */
 export function amountsOf({ headersAbout, packetsAbout }: ClaimRest): Amounts | undefined {
   if (headersAbout !== undefined)
     return {

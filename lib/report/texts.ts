@@ -76,7 +76,7 @@ function addedParts(contributions: readonly Contribution[]): Part[] {
   return contributions.flatMap(({ parts = [] }) => parts);
 }
 
-/** None without a row and a line. */
+/** Returns the lines of a part; none if it has no rows and no lines below. */
 function terminalLines({ title, tables, below }: Part, options: TerminalOptions): string[] {
   // A run that ended in its first round has none.
   const filled = tables.filter(({ rows }) => rows.length > 0);
@@ -218,7 +218,7 @@ function intervalOf(
 const ratioOf = ({ comparison }: Row) =>
   comparison !== undefined && hasRatio(comparison) ? comparison : undefined;
 
-/** In this order; new columns go to the end. docs/ci.md explains them. */
+/** The columns of a CSV report, in this order; new ones go to the end. docs/ci.md explains them. */
 const columns: Readonly<Record<string, (row: Row) => Value>> = {
   variant: ({ variant }) => variant.name,
   server: ({ variant }) => variant.server?.name,

@@ -66,7 +66,7 @@ export const outcomeFields = {
   errorCauses,
   /** At a rate: requests due in the window that could not leave before its end; in no other figure. */
   unsent: count,
-  /** Requests of `inFlight` older than 1 s and than twice p99.9: the server has probably forgotten them. */
+  /** Requests of `inFlight` older than 1 s and than twice p99.9: the server probably dropped them. */
   hung: orElse(count, 0),
   /** Responses with another status than their request's. */
   unexpected: orElse(count, 0),

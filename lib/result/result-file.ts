@@ -30,7 +30,9 @@ export function checkResult(json: string, file: string): Result {
     throw new UserError(`${file} is not whole JSON: name a run that ended, or run it again`);
   }
   if (!isObject(value) || typeof value['schema'] !== 'number' || !('variants' in value))
-    throw new UserError(`${file} is no result of bakeoff: name a run's folder or its result.json`);
+    throw new UserError(
+      `${file} is not a result of bakeoff: name a run's folder or its result.json`,
+    );
   if (value['schema'] > schema)
     throw new UserError(
       `${file}: schema ${value['schema']} is of a newer bakeoff, this one reads ${schema}: make its report with that one`,

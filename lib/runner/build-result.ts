@@ -47,7 +47,7 @@ import type {
 } from '../result/result.ts';
 import { serverFiguresOf } from '../result/server-metrics.ts';
 
-/** With a cause, which only rounds of earlier versions lack. */
+/** A dropped round with its cause, which only results of earlier versions lack. */
 export interface Dropped extends DroppedRound {
   cause: Finding;
 }
@@ -57,7 +57,7 @@ interface Known {
   dropped?: readonly Dropped[];
   /** Number of rounds begun. */
   attempts?: number;
-  /** In its course. */
+  /** Findings during the rounds. */
   findings: readonly AnyFinding[];
   /** Differences in the answers to a log's requests, unless the scenario's footnotes name them already. */
   lines: readonly string[];

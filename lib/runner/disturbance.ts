@@ -108,7 +108,7 @@ function generatorStopIn(
   return wasStopped ? { code: 'generator-stopped', variant } : undefined;
 }
 
-/** From this share of a core on, what a server does in the turns of others shows in their figures. */
+/** If a server uses at least this share of a core in the turns of others, their figures show it. */
 const mostOutOfTurn = 0.01;
 /** Less may be the end of a start or connection. */
 const leastOutOfTurnMs = 10;
@@ -211,7 +211,7 @@ function holdUpIn(variant: string, phase: Phase, server: string): Finding | unde
 
 /** A server is idle if it uses less than this share of a core for this time. */
 const idle = { share: 0.01, ms: 100 };
-/** What a server still does after its start has ended by then. */
+/** How long to wait for work that a server still does after its start. */
 const startMs = 3000;
 
 /**

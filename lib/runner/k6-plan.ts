@@ -209,7 +209,7 @@ function optionalDuration(seconds: number | undefined): string | undefined {
   return seconds === undefined ? undefined : goDuration(seconds);
 }
 
-/** As Go's time.ParseDuration, to the nanosecond. */
+/** Formats a duration for Go's time.ParseDuration, to the nanosecond. */
 function goDuration(seconds: number): string {
   const nanoseconds = Math.round(seconds * 1e9);
   return nanoseconds % 1e6 === 0 ? `${nanoseconds / 1e6}ms` : `${nanoseconds}ns`;

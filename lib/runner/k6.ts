@@ -226,7 +226,7 @@ const noAnswer =
 
 /**
  * Reads the outcomes of the phases from k6's folder.
- * @throws Error with k6's error, or its last line, or how far the load came, if some are missing or it failed
+ * @throws Error if k6 failed or outcomes are missing: with k6's error, else its last line, else how far the load came
  */
 export async function outcomesOf(
   { code, signal }: { code: number | null; signal: string | null },

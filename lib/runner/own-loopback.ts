@@ -38,7 +38,7 @@ export async function openOwnLoopback(signal: AbortSignal): Promise<Enclosure> {
   const { stdin, stdout, end } = pipesOf(child);
   const ended = end.then(
     ({ how, last }) =>
-      `the loopback of its own (pid ${child.pid}) ended ${how}: ${last || 'it says nothing'}`,
+      `its own loopback (pid ${child.pid}) ended ${how}: ${last || 'it says nothing'}`,
   );
   let isStopped = false;
   const stop = async () => {

@@ -84,7 +84,7 @@ export type PlanDraft = Omit<Plan, 'run'>;
 
 /** A load in steps, as a feature plans it: k6 chooses each step's rate by earlier outcomes, and one step stands for the round. */
 export interface SteppedLoad {
-  /** As a predicate: "searches for a rate". */
+  /** What it does, in messages: "searches for a rate". */
   does: string;
   /** When its verdicts are looked at, unless the user or the scenario gives a number of rounds. */
   looks: readonly Look[];
@@ -128,7 +128,7 @@ export interface SteppedLoad {
 export interface SteppedSide {
   planned: Pick<PlannedVariant, 'variant' | 'load'>;
   server: VariantResult['server'];
-  /** Of the side, as many as outcomes. */
+  /** The side's phases, one for each outcome. */
   phases: readonly Phase[];
   outcomes: readonly PhaseOutcome[];
   /** Its place among the sides. */
@@ -310,7 +310,7 @@ export interface Stage {
   server: RunningServer;
   /** undefined on the machine's loopback. */
   enclosure: Enclosure | undefined;
-  /** Of the server; absent where it is not known, or nobody asked for it, so that all sides start at once. */
+  /** The server's start-up time. Absent if it is unknown, or if nobody asked for it: then all sides start at once. */
   startupMs?: number;
   /** Load that it has had in an earlier try at the round, in seconds with the warm-up; absent: none. */
   servedSeconds?: number;
@@ -323,12 +323,12 @@ export interface Stage {
 /** A variant's part of a round. */
 export interface VariantRound extends ServerFigures {
   server: NonNullable<VariantResult['server']>;
-  /** Of a load in steps: the step that stands for the round. */
+  /** For a load in steps, only the step that stands for the round. */
   phases: Phase[];
   stepped?: SteppedRound;
   /** All requests that k6 made. */
   requests: number;
-  /** On the server's log, its answers, its enclosure, and what was not stored. */
+  /** Findings about the server's log and answers, its enclosure, and points that were not stored. */
   findings: AnyFinding[];
   /** Last line of the server's log, if requests failed. */
   describeEnd?: string | undefined;
@@ -417,7 +417,7 @@ export interface Attempt {
   onAnswers?(): void;
   /** Servers of the only group, and enclosures, which were still cold in the last try. The round uses and ends them. */
   open?: readonly Stage[];
-  /** See warmCosts; of the rounds so far. */
+  /** What warmCosts returns for the rounds so far. */
   warmCosts?: ReadonlyMap<string, number>;
   /** For a load in steps: the rates found in earlier rounds, in requests/s by variant. */
   known?: ReadonlyMap<string, readonly number[]>;

@@ -102,6 +102,6 @@ function folderError(out: string, error: unknown, inside = out): unknown {
   return reason === undefined || elsewhere
     ? error
     : new UserError(
-        `cannot write results to ${out}: ${reason}; mend that or name another folder with --out`,
+        `cannot write results to ${out}: ${reason}; fix that or name another folder with --out`,
       );
 }

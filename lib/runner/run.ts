@@ -77,7 +77,7 @@ class Rounds {
   readonly #beganAtMs = performance.now();
   readonly #kept: KeptRound[] = [];
   readonly #dropped: Dropped[] = [];
-  /** What was found so far, each once, by its JSON. */
+  /** The findings so far, by their JSON, so that each is kept once. */
   readonly #findings = new Map<string, AnyFinding>();
   /** Variants whose log a finding quotes. */
   readonly #quoted = new Set<string>();
@@ -92,7 +92,7 @@ class Rounds {
   #failures: RoundFailure[] = [];
   #slowestSeconds = 0;
   readonly #timeLeft: TimeLeft;
-  /** What the last round measured; empty before. */
+  /** The outcomes of the last round; empty before the first. */
   #lastOutcomes: ReadonlyMap<string, VariantRound> = new Map();
   /** Requests/s in the last try at a round. */
   #lastRps: DroppedRound['rps'] = {};
@@ -290,7 +290,7 @@ class Rounds {
       throw new UserError(`round ${place} failed twice: ${failure.message}`);
     if (this.#failures.length === triesOfDisturbed)
       throw new UserError(
-        `round ${place} was disturbed or failed each of ${triesOfDisturbed} times, the last time: ${failure.message}`,
+        `round ${place} was disturbed or failed ${triesOfDisturbed} times, the last time: ${failure.message}`,
       );
   }
 
@@ -399,8 +399,8 @@ class Rounds {
   }
 
   /**
-   * At a look: whether turns turn out not to agree with continuous load. Then the rounds so far no longer count, and the sides of that
-   * group are loaded one after the other.
+   * Checks at a look whether turns disagree with continuous load. If they do, drops the rounds so far and loads the sides of that group
+   * one after the other from then on. Returns whether it did.
    */
   async #leavesTurns(): Promise<boolean> {
     // On shared cores, turns and continuous load depend more on which threads meet on which core than on each other.
@@ -437,7 +437,7 @@ class Rounds {
     return false;
   }
 
-  /** From now on loads these variants one after the other. Rounds in turns no longer count. */
+  /** Loads these variants one after the other from now on, and drops the rounds in turns. */
   async #loadAlone(variants: ReadonlySet<string>, cause: Finding) {
     this.#groups = apart(this.#groups, variants);
     await this.#dropKept(cause);
@@ -462,7 +462,7 @@ class Rounds {
     const names = [...new Set(open)];
     if (this.#plan.precision !== undefined && !this.#timeIsOver())
       this.#events.say(
-        `after ${this.#kept.length} rounds ${names.join(', ')} ${names.length === 1 ? 'is' : 'are'} not known exactly enough: going on to ${nextLook(this.#plan, this.#kept.length + 1)}`,
+        `after ${this.#kept.length} rounds ${names.join(', ')} ${names.length === 1 ? 'is' : 'are'} not known precisely enough: going on to ${nextLook(this.#plan, this.#kept.length + 1)}`,
       );
     return false;
   }

@@ -102,7 +102,7 @@ export class TimeLeft {
   }
 }
 
-/** Of more sides that are loaded together, none is named. */
+/** If more sides are loaded together, none is named. */
 const mostNamed = 3;
 /** A warm-up so many times as long as planned went on because the server got faster. */
 const longWarmUp = 1.5;

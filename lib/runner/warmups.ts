@@ -166,7 +166,7 @@ function ofSameProgram(groups: readonly Group[], names: ReadonlySet<string>): Se
   );
 }
 
-/** The variants whose server paused for so long in a round that it matters how often it does. */
+/** Returns the variants whose server made such long pauses that their number changes the figures of a round. */
 function pausingIn(rounds: readonly Pick<KeptRound, 'outcomes'>[]): Set<string> {
   const pausing = new Set<string>();
   for (const { outcomes } of rounds)

@@ -111,7 +111,7 @@ function problemOfClaims({ claims = [] }: Article): string | undefined {
   for (const { text: claim, rests } of claims) {
     const isEmpty = rests.some((rest) => statements.every((name) => rest[name] === undefined));
     if (isEmpty)
-      return `the claim "${claim}" rests on a comparison that says nothing: give it "is", "headersAbout" or such`;
+      return `the claim "${claim}" rests on a comparison that claims nothing: give it "is", "headersAbout" or the like`;
   }
   return undefined;
 }

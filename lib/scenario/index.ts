@@ -1,7 +1,7 @@
 // The library of scenario files.
 
 // The first import, so that its name is the error of `k6 run` on a scenario: k6 finds no such module. It is empty.
-import '#a scenario is no k6 script: npm run scenario -- NAME, or --k6-script to write one';
+import '#a scenario is not a k6 script: npm run scenario -- NAME, or --k6-script to write one';
 import type { AddressServer, CommandServer, ConfiguredServer, ServerName } from './model.ts';
 import type { ConfigName } from './shipped.ts';
 

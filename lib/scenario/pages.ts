@@ -50,7 +50,7 @@ export interface AskedPages extends Partial<UrlParts> {
 
 /** Requests that a feature's flag asks for, instead of a URL or a list. */
 export interface AskedRequests {
-  /** At least one; the first stands for all of them where there is room for one. */
+  /** At least one. Where there is room for only one page, the first is used. */
   requests: readonly LoadRequest[];
   host?: string;
   /** Lines for the person, on what is in the load and what is left out. */

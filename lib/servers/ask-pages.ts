@@ -106,7 +106,7 @@ function requireLength(
 ): void {
   if (anyLength || bodyBytes === undefined || Math.round(bytes) === bodyBytes) return;
   throw new UserError(
-    `the pages at ${origin} have ${hundredths(bytes)} bytes on average, by their weights, and bodyBytes says ${bodyBytes}: they are not what is to be measured`,
+    `the pages at ${origin} have ${hundredths(bytes)} bytes on average, by their weights, and bodyBytes says ${bodyBytes}: they are not the pages to measure`,
   );
 }
 

@@ -39,9 +39,7 @@ export function readLayers(of: ServerName | 'sysctl', names: readonly string[]):
     if (path.isAbsolute(name))
       return { file: name, text: await readText(name, undefined, `${of} config`) };
     if (name.includes('/'))
-      throw new UserError(
-        `${of} config ${name}: a config of your own is named by its absolute path`,
-      );
+      throw new UserError(`${of} config ${name}: give a config of your own as an absolute path`);
     const folder = path.join(configsFolder, of);
     const shipped = (await readdir(folder)).map((file) => path.basename(file, '.conf'));
     if (!shipped.includes(name)) throw unknownWord(`${of} config`, name, shipped);

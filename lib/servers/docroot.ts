@@ -37,9 +37,7 @@ export async function copyDocroot(docroot: string, target: string): Promise<void
     const folder = path.resolve(shippedPages, docroot);
     if (!path.isAbsolute(docroot)) {
       if (docroot.includes('/'))
-        throw new UserError(
-          `docroot ${docroot}: a folder of your own is named by its absolute path`,
-        );
+        throw new UserError(`docroot ${docroot}: give a folder of your own as an absolute path`);
       const shipped = [...readdirSync(shippedPages), generated];
       if (!shipped.includes(docroot)) throw unknownWord('docroot', docroot, shipped);
     }

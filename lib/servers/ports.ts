@@ -107,7 +107,7 @@ function noPort(pid: number, at: Address, who: string, limitMs: number): string 
     readdirSync(`/proc/${pid}/fd`);
   } catch (error) {
     if (systemError(error).code === 'EACCES')
-      return `${who} hides from this user whether ${hostAndPort(at)} is its own: its file has rights of its own (setcap, setuid) or cannot be read; take a copy without them (cp), or start bakeoff as root`;
+      return `${who} hides from this user whether ${hostAndPort(at)} is its own: its program has extra rights (setcap, setuid) or cannot be read; start a copy without them (cp), or start bakeoff as root`;
   }
   return `${who} does not listen on ${hostAndPort(at)} within ${limitMs / 1000} s, where somebody else answers: end that, or see why it waits; a container or a service is compared by its address`;
 }

@@ -283,7 +283,7 @@ async function programIn(folder: string, program: string): Promise<string> {
   if (await isExecutableFile(file)) return file;
   const remedy =
     isPath && folder !== path.dirname(file)
-      ? `paths are meant from ${folder}`
-      : 'see that it is there, and executable (chmod +x)';
-  throw new UserError(`${file} is no program that can be run: ${remedy}`);
+      ? `relative paths begin at ${folder}`
+      : 'check that it exists and is executable (chmod +x)';
+  throw new UserError(`${file} cannot be run: ${remedy}`);
 }

@@ -92,7 +92,7 @@ function requireFit(url: string, protocol: Protocol): void {
   );
 }
 
-/** Where a redirect leads, as --url takes it: a path on the same server. */
+/** Returns the target of a redirect as --url takes it, if it is a path on the same server. */
 function redirectTarget(location: string, url: string): string {
   const { origin, pathname, search, href } = new URL(location, url);
   return origin === new URL(url).origin ? pathname + search : href;
@@ -113,7 +113,7 @@ function requireRight(
     // If there are several pages, `bodyBytes` is their mean length.
     if (anyLength || isMix(page) || (bodyBytes ?? bytes) === bytes) return;
     throw new UserError(
-      `${asked} answers with ${bytes} bytes instead of ${bodyBytes}: it is not the page that is to be measured`,
+      `${asked} answers with ${bytes} bytes instead of ${bodyBytes}: it is not the page to measure`,
     );
   }
   const to = location && ` to ${location}`;

@@ -309,7 +309,7 @@ function watchPackages(moved: (share: number) => void): (text: string) => void {
   };
 }
 
-/** As go build -v names a package. */
+/** A package's name as go build -v prints it. */
 const packageLine = /^[\w./~-]+$/;
 
 /**

@@ -187,7 +187,7 @@ async function howToInstall(tool: PackagedTool, machine: Machine): Promise<strin
 }
 
 const lockPatienceSeconds = 120;
-/** For bakeoff's own apt-get alone: a file that a killed bakeoff leaves does nothing. */
+/** It affects only bakeoff's own apt-get, so a file that a killed bakeoff leaves does nothing. */
 const policy =
   '#!/bin/sh\n# Placed by bakeoff while it installs packages, so that they do not start services; removed right after.\n[ -z "$BAKEOFF_INSTALLS" ] || exit 101\n';
 

@@ -242,9 +242,9 @@ it.each([
     /^there is no program no-such-server on PATH: install it, or write its path \(\.\/no-such-server\)$/,
   ],
   [
-    'is no program',
+    'cannot be run',
     './server.cjs',
-    /\/server\.cjs is no program that can be run: see that it is there, and executable \(chmod \+x\)$/,
+    /\/server\.cjs cannot be run: check that it exists and is executable \(chmod \+x\)$/,
   ],
 ])(
   'a command that %s is refused, and leaves nothing behind',

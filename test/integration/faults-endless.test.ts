@@ -45,7 +45,7 @@ test('an endless response in place of InfluxDB', async () => {
   const port = await listening(server);
   const url = `http://127.0.0.1:${port}`;
   expect(await refusalOf(ping({ url, credentials: null }, 60_000))).toBe(
-    `what answers at ${url} is not InfluxDB: its answer has more than 64 MB: check --influx`,
+    `the server at ${url} is not InfluxDB: its answer has more than 64 MB: check --influx`,
   );
 }, 60_000);
 test('a time limit for a program that ignores signals', async () => {

@@ -141,7 +141,9 @@ test('k6 explains that a scenario is no script, and what to do', async () => {
   const file = join(projectRoot, 'scenarios/nginx-open-file-cache.ts');
   const { code, stderr } = await ran(newFolder(), k6, 'run', '--quiet', file);
   expect(code).toBe(107);
-  expect(stderr).toMatch(/a scenario is no k6 script: npm run scenario -- NAME, or --k6-script to/);
+  expect(stderr).toMatch(
+    /a scenario is not a k6 script: npm run scenario -- NAME, or --k6-script to/,
+  );
   expect(stderr.trim().split('\n')).toHaveLength(1);
 });
 

@@ -50,7 +50,7 @@ test.skipIf(kubectl === undefined)('an unreachable cluster is a one-line error',
 const config = '{"contexts": [{"name": "here", "context": {}}]}';
 
 test.each([
-  ['Please log in.', config, 'config view: answered "Please log in.", which is no JSON'],
+  ['Please log in.', config, 'config view: answered "Please log in.", which is not JSON'],
   ['null', config, 'config view: answered "null", which is not .*: has to be an object'],
   [
     '{"contexts": null}',
@@ -58,7 +58,7 @@ test.each([
     'config view: answered .*, which is not .*contexts has to be a list',
   ],
   ['{"contexts": []}', config, 'has no current context: kubectl config use-context NAME'],
-  [config, '', 'get pods: answered nothing, which is no JSON'],
+  [config, '', 'get pods: answered nothing, which is not JSON'],
   [config, 'null', 'get pods: answered "null", which is not .*: has to be an object'],
   [config, '{"items": [null]}', 'get pods: answered .*, which is not .*items.*object'],
 ])(
@@ -95,7 +95,7 @@ test.each([
   stub('PATH', `${folder}:${process.env['PATH'] ?? ''}`);
   const { list } = await findKubectl('lab');
   expect(await refusalOf(list('pods'))).toBe(
-    `the cluster tells of a Pod with the name ${JSON.stringify(told)}, which no object of a cluster can have: see which cluster answers (kubectl cluster-info)`,
+    `the cluster reports a Pod with the name ${JSON.stringify(told)}, which no object of a cluster can have: check which cluster answers (kubectl cluster-info)`,
   );
   writeFileSync(path.join(folder, 'get.json'), JSON.stringify({ items: items.slice(0, 1) }));
   expect(await list('pods')).toHaveLength(1);

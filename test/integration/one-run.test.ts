@@ -70,7 +70,7 @@ test('a foreign process that holds the name does not block a run', async () => {
   const lines: string[] = [];
   const wait = { seconds: 60, signal: new AbortController().signal, say: lines.push.bind(lines) };
   (await oneRunAtATime(name, undefined, wait))();
-  expect(lines).toEqual([expect.stringMatching(/no run of bakeoff holds bakeoff's lock/)]);
+  expect(lines).toEqual([expect.stringMatching(/not a bakeoff run holds bakeoff's lock/)]);
 });
 
 test('with --wait, a run waits, names the other run once, and gives up after the limit', async () => {

@@ -18,7 +18,7 @@ it.skipIf(process.getuid?.() !== 0)(
     ];
     sendIfThere(killedPid, 'SIGKILL');
     expect(await killed.died).toBe(
-      `the loopback of its own (pid ${killedPid}) ended by SIGKILL: it says nothing`,
+      `its own loopback (pid ${killedPid}) ended by SIGKILL: it says nothing`,
     );
     await stopped.stop();
     await stopped.stop();

@@ -325,7 +325,7 @@ it('a password that does not match the data is a one-line error', async () => {
   const folder = newFolder();
   await (await open(folder)).close();
   const { influxdBinary } = local;
-  const wrong = `influxd does not take the password in ${folder}/password (status 401)`;
+  const wrong = `influxd refuses the password in ${folder}/password (status 401)`;
   writeFileSync(join(folder, 'password'), 'another');
   await expect(openStore({ influxdBinary, folder, purpose: 'view' })).rejects.toThrow(wrong);
   rmSync(join(folder, 'password'));

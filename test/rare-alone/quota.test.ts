@@ -52,7 +52,7 @@ test.skipIf(group === undefined)(
       home.env,
     );
     const { variants, comparisons, warnings } = await wholeResult(run, out);
-    expect(warnings.join('\n')).toContain('a CPU quota of its own held held back');
+    expect(warnings.join('\n')).toContain('its own CPU quota held held back');
     const phases = variants.flatMap(({ rounds }) => rounds.flatMap((round) => round.phases));
     expect(phases.length).toBeGreaterThanOrEqual(8);
     expect(phases.map(({ turns }) => turns)).toEqual(phases.map(() => null));

@@ -119,7 +119,7 @@ test('a generator names missing generators, and a database that does not respond
     return generator.output();
   };
   expect(await saysAlone({ meetAt })).toContain(
-    'generator 2 of 2 was not ready within 1 s: see why, ',
+    'generator 2 of 2 was not ready within 1 s: find out why, ',
   );
   expect(await saysAlone({ meetAt: { ...meetAt, url: 'http://127.0.0.1:9' } })).toContain(
     'InfluxDB at http://127.0.0.1:9, where generators meet, does not answer: ',

@@ -311,14 +311,14 @@ it.each([
   [
     'a changed key',
     () => host.ssh.replace(/known_hosts$/, 'changed'),
-    /has another host key than it had: .*\(ssh-keygen -R \d[\d.]+\) and connect once by hand \(.* root@/,
+    /^the host key of .* has changed: .*\(ssh-keygen -R \d[\d.]+\) and connect once by hand \(.* root@/,
   ],
   [
     'refused keys',
     () => host.ssh.replace(/-i \S+/, `-i ${join(host.folder, 'host')}`),
-    /refuses this user's keys: have this work without a password \(ssh-copy-id\): .* root@/,
+    /refuses this user's keys: make this work without a password \(ssh-copy-id\): .* root@/,
   ],
-  ['a port without sshd', () => `${host.ssh} -p 1`, /refuses connections to its ssh/],
+  ['a port without sshd', () => `${host.ssh} -p 1`, /refuses ssh connections/],
   ['no ssh here', () => 'no-such-ssh', /^there is no no-such-ssh here/],
 ])('reports %s', async (_, ssh, line) => {
   writeFileSync(
@@ -330,8 +330,8 @@ it.each([
 });
 
 it.each([
-  ['nowhere.invalid', /^there is no host nowhere\.invalid/],
-  ['root@192.0.2.1', /there is no way to root@192\.0\.2\.1 from here/],
+  ['nowhere.invalid', /^the name nowhere\.invalid does not resolve/],
+  ['root@192.0.2.1', /root@192\.0\.2\.1 cannot be reached from here/],
 ])('reports that %s is out of reach', async (name, line) => {
   await expect(openServerHost(name)).rejects.toThrow(line);
 });

@@ -53,7 +53,7 @@ test('a folder in place of a file ends the run with one line', async () => {
   );
   expect(await run.ended).toBe(1);
   expect(run.stderr().trimEnd().split('\n').at(-1)).toMatch(
-    /^cannot write results to .*: there is a folder where a file has to be; mend that or name another folder with --out$/,
+    /^cannot write results to .*: there is a folder where a file has to be; fix that or name another folder with --out$/,
   );
   expect(readResult(out).state).toBe('partial');
 });
@@ -100,7 +100,7 @@ test('a small file system is refused, and a full one keeps the finished rounds',
   fill(join(runFolder(out), 'filler'));
   expect(await run.ended).toBe(1);
   expect(run.stderr().trimEnd().split('\n').at(-1)).toMatch(
-    /^cannot write results to .*: its file system is full; mend that or name another folder with --out$/,
+    /^cannot write results to .*: its file system is full; fix that or name another folder with --out$/,
   );
   expect(readResult(out)).toMatchObject({
     state: 'partial',

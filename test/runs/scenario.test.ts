@@ -183,7 +183,7 @@ test('Ctrl-C keeps finished rounds, ends all processes and exits with 130', asyn
   expect(run.stdout()).toContain('Ended early, after 1 of 3 rounds. The reason: interrupted.');
   expect(readFileSync(csv, 'utf8')).toMatch(/^open-file-cache,.*,partial,.*\r$/m);
   expect(readFileSync(join(runFolder(out), 'report.html'), 'utf8')).toContain('</html>');
-  expect(run.stderr()).toContain('ending the run in order');
+  expect(run.stderr()).toContain('ending the run cleanly');
 });
 
 test('a second Ctrl-C ends a run at once; no other run may measure at the same time', async () => {

@@ -215,6 +215,6 @@ test("a file's article is refused if its names are not those of its scenarios", 
   const claim = { quote: 'a', place: 'b', text: 'c', figures: 'd', rests };
   const turned = { ...whole, article: { ...whole.article, claims: [claim] } };
   expect(() => articleOf([turned])).toThrow(
-    `the claim "c": ${first} does not compare ${one} with ${two}: turn it round`,
+    `the claim "c": ${first} does not compare ${one} with ${two}: swap them`,
   );
 });

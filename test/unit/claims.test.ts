@@ -326,7 +326,7 @@ test('a claim without comparisons is refused', () => {
   const article = { id: 'x', title: 't', date: '2017' };
   const claims = [{ ...claimOf(), text: 'it is fast', rests: [rest] }];
   expect(() => defineArticle({ ...article, claims })).toThrow(
-    'article x: the claim "it is fast" rests on a comparison that says nothing',
+    'article x: the claim "it is fast" rests on a comparison that claims nothing',
   );
 });
 

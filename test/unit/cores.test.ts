@@ -205,7 +205,7 @@ test('reads throttling of cgroup v1; without a quota there is none', () => {
 
 test('a quota that is too small is refused', () => {
   const small = madeUp({ siblings: apart }, 1.5);
-  expect(() => divideCores(small, {})).toThrow('of 2 cores, and a quota allows that of 1.5 cores');
+  expect(() => divideCores(small, {})).toThrow('of 2 cores, and a quota allows 1.5 cores');
   expect(defaultCores(small)).toBeUndefined();
   const shared = { sharedCores: true } as const;
   expect(() => divideCores(madeUp({}, 0.5), {}, shared)).toThrow('the CPU time of 1 core, and');

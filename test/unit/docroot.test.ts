@@ -129,7 +129,7 @@ it('a link that changes during the copy never leads to a file outside', async ()
 });
 
 it.each([
-  ['./www', 'docroot ./www: a folder of your own is named by its absolute path'],
+  ['./www', 'docroot ./www: give a folder of your own as an absolute path'],
   ['imags', 'there is no docroot "imags": did you mean images?'],
   ['/nowhere/www', 'cannot copy the docroot /nowhere/www: ENOENT'],
 ])('a folder: %s is refused', async (docroot, message) => {

@@ -170,7 +170,7 @@ test('equal waits cost the verdict on CPU per request that jobs of the servers m
     return [verdict, why];
   };
   const why =
-    'a waited 50 % of its turns for cores that other programs used, b 50 %, and jobs of their own then fall on fewer requests';
+    'a waited 50 % of its turns for cores that other programs used, b 50 %, and their background jobs then fall on fewer requests';
   // A fifth of a core costs 0.5 · 0.8 / 0.3 = 1.33 times as much for each request if half of the time is left.
   expect(judgedAt(0.5, 0.6)).toEqual(['none', why]);
   expect(runAt(0.5, 0.6, 'cpu').warnings).toContain(

@@ -179,7 +179,7 @@ test('accept queues that overflowed are named where it mattered', () => {
     return changed(openFileCache, () => ({ ...changes, acceptQueue }));
   };
   const notesOf = (variant: MeasuredVariant) =>
-    result([workers, variant]).warnings.filter((note) => /queue|forgotten/.test(note));
+    result([workers, variant]).warnings.filter((note) => /queue|dropped them/.test(note));
   const lines = (text: string) => [expect.stringContaining(`: that of open-file-cache${text}, or`)];
   const times = (count: string) =>
     lines(` (of 5 places) ${count} times: take fewer connections (6 always find room)`);
@@ -192,7 +192,7 @@ test('accept queues that overflowed are named where it mattered', () => {
   expect(notesOf(overflowing({ hung: 3, network }, 300, 5))).toEqual(times('72'));
   expect(notesOf(overflowing({ latencyMs: latency(1, 90, 150) }, 300, 5))).toEqual([]);
   expect(notesOf(overflowing({ hung: 3, inFlight: 100 }, 0, 5))).toEqual([
-    expect.stringContaining('the server has probably forgotten them'),
+    expect.stringContaining('the server probably dropped them'),
   ]);
 });
 

@@ -44,7 +44,7 @@ test('a run with --precision reports after a look why it continues', async () =>
   });
   expect(String(ended)).toContain('enough');
   expect(lines).toEqual([
-    'after 5 rounds open-file-cache is not known exactly enough: going on to 10',
+    'after 5 rounds open-file-cache is not known precisely enough: going on to 10',
   ]);
 });
 
@@ -61,7 +61,7 @@ test('a run ends after five disturbed tries of a round', async () => {
     [1, 2, 3, 4, 5].map((number) => new Disturbance(`reason ${number}`)),
   );
   expect(String(ended)).toContain(
-    'round 1 was disturbed or failed each of 5 times, the last time: reason 5',
+    'round 1 was disturbed or failed 5 times, the last time: reason 5',
   );
 });
 

@@ -177,7 +177,7 @@ describe('files for nginx', () => {
   it.each([
     ['open-file-cash', 'there is no nginx config "open-file-cash": did you mean open-file-cache?'],
     ['/nowhere/own.conf', 'cannot read the nginx config /nowhere/own.conf'],
-    ['./mine.conf', 'named by its absolute path'],
+    ['./mine.conf', 'as an absolute path'],
   ])('are refused if missing: %s', async (name, message) => {
     await expect(textOf('base', name)).rejects.toThrow(message);
   });

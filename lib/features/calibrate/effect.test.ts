@@ -81,7 +81,7 @@ test('a file of runs is gone on with only if that is asked for, and by the same 
 test('a file that cannot be read, or is no JSON, is named', () => {
   const path = join(folder, 'bad.json');
   writeFileSync(path, '{');
-  expect(() => readKept(path, fresh, true)).toThrow(`${path} is no JSON`);
+  expect(() => readKept(path, fresh, true)).toThrow(`${path} is not JSON`);
   mkdirSync(join(folder, 'folder.json'));
   expect(() => readKept(join(folder, 'folder.json'), fresh, true)).toThrow('cannot read');
 });

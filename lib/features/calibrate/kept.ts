@@ -54,7 +54,7 @@ function parsed<File>(text: string, path: string): File {
   try {
     return JSON.parse(text) as File;
   } catch {
-    throw new UserError(`${path} is no JSON: remove it, or name another --seed`);
+    throw new UserError(`${path} is not JSON: remove it, or name another --seed`);
   }
 }
 

@@ -52,7 +52,7 @@ export function oneCoreEach(): Cores {
   return { serverCpus: serverCpus.slice(0, 1), generatorCpus: generatorCpus.slice(0, 1) };
 }
 
-/** As oneCoreEach. @throws UserError with a single core */
+/** Like oneCoreEach. @throws UserError with a single core */
 export function calibrationCores(): Cores {
   const cores = oneCoreEach();
   if (cores.serverCpus[0] === cores.generatorCpus[0])

@@ -111,7 +111,7 @@ interface VegetaReport {
   errors: string[];
 }
 
-/** Parses `vegeta report -type json`. Throws UserError if it is no JSON. */
+/** Parses `vegeta report -type json`. Throws UserError if it is not JSON. */
 export function readVegeta(output: string): Printed {
   const report = JSON.parse(match(output, /^(\{"latencies".*\})$/m)) as VegetaReport;
   const { latencies, requests, status_codes: statuses } = report;
@@ -135,7 +135,7 @@ interface OhaReport {
   statusCodeDistribution: Record<string, number>;
 }
 
-/** Parses the JSON of oha 1.4 and later. Throws UserError if it is no JSON. */
+/** Parses the JSON of oha 1.4 and later. Throws UserError if it is not JSON. */
 export function readOha(output: string): Printed {
   const start = output.indexOf('{');
   const end = output.lastIndexOf('}');

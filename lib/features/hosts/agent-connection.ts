@@ -262,9 +262,7 @@ class Session {
   #print(told: string): void {
     this.#toldCharacters += told.length;
     if (this.#toldCharacters > mostTold)
-      return this.#connection.refuse(
-        `${this.#name}: bakeoff's agent there prints lines without end`,
-      );
+      return this.#connection.refuse(`${this.#name}: bakeoff's agent there prints endless lines`);
     const line = `${this.#name}: ${printable(told).trimEnd()}`;
     liveLines(process.stderr).above(() => console.error(line));
   }

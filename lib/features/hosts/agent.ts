@@ -33,7 +33,7 @@ declare const shippedFiles: Readonly<Record<string, string>>;
 
 const mostEchoMs = 20_000;
 
-/** Between readings of the server's cores, which are in ticks of 10 ms. */
+/** The time between readings of the server's cores. The kernel counts their use in ticks of 10 ms. */
 const machineMs = 100;
 
 interface Hosted {

@@ -213,7 +213,7 @@ test('an agent that reports endlessly', async () => {
   const logged = vi.spyOn(console, 'error').mockReturnValue();
   onTestFinished(() => logged.mockRestore());
   expect(await refusalOf(openAgent('web1'))).toBe(
-    "web1: bakeoff's agent there prints lines without end",
+    "web1: bakeoff's agent there prints endless lines",
   );
   expect(logged.mock.calls).toHaveLength(100);
 });
@@ -276,7 +276,7 @@ test('an agent with endless stderr output, and an agent with a very long line', 
   );
   const long = `head -c 5000000 /dev/zero | tr '\\0' x`;
   agentThat(`printf '{"id":1,"answer":"'; ${long}; printf '"}\\n'; cat`);
-  expect(await refusalOf(openAgent('web1'))).toMatch(/^web1 prints a line without end: /);
+  expect(await refusalOf(openAgent('web1'))).toMatch(/^web1 prints an endless line: /);
   const facts = JSON.stringify({ id: 1, answer: factsAt('192.0.2.1') });
   agentThat(
     `echo '${facts}'; read -r asked; printf '{"id":2,"answer":"'; ${long}; printf '"}\\n'; cat`,
@@ -286,7 +286,7 @@ test('an agent with endless stderr output, and an agent with a very long line', 
     onTestFinished(agent.close);
     return refusalOf(agent.ask('watched', { server: 1 }, { mostBytes }));
   };
-  expect(await samples(4e6)).toMatch(/^web1 prints a line without end: /);
+  expect(await samples(4e6)).toMatch(/^web1 prints an endless line: /);
   expect(await samples(6e6)).toMatch('gives no right answer to "watched"');
   agentThat(`echo '${facts}'; read -r asked; echo '{"id":2,"answer":[]}'; cat`);
   expect(await samples(4e6)).toMatch('gives no right answer to "watched"');
@@ -299,11 +299,11 @@ test.each([
   ],
   [
     '@ WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! @\nHost key for [web1]:2222 has changed and you have requested strict checking.\nHost key verification failed.',
-    "web1 has another host key than it had: somebody may be in between; if you know why, remove the old one (ssh-keygen -R '[web1]:2222') and connect once by hand (SSH -p 2222 -i 'my key' web1)",
+    "the host key of web1 has changed: somebody may be intercepting the connection; if you know why it changed, remove the old one (ssh-keygen -R '[web1]:2222') and connect once by hand (SSH -p 2222 -i 'my key' web1)",
   ],
   [
     'me@web1: Permission denied (publickey).',
-    "web1 refuses this user's keys: have this work without a password (ssh-copy-id): SSH -p 2222 -i 'my key' web1",
+    "web1 refuses this user's keys: make this work without a password (ssh-copy-id): SSH -p 2222 -i 'my key' web1",
   ],
 ])('a command to type has the port and the key: %s', async (stderr, line) => {
   const program = join(newFolder(), 'ssh');

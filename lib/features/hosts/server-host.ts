@@ -27,7 +27,7 @@ import type { Machines } from '../../runner/machines.ts';
 
 const startLimitMs = 120_000;
 
-/** To a server that answers there. */
+/** The time limit for reaching a server that already answers on the host itself. */
 const reachLimitMs = 5000;
 
 type Agent = Awaited<ReturnType<typeof openAgent>>;

@@ -102,7 +102,7 @@ export async function connect(host: string, script: string) {
     unended = end < 0 ? unended + bytes.length : bytes.length - end - 1;
     if (unended > mostLineBytes)
       refuse(
-        `${host} prints a line without end: see what its shell prints at its start (${byHand(host, 'true')})`,
+        `${host} prints an endless line: check what its shell prints at the start (${byHand(host, 'true')})`,
       );
   });
   let isSent = false;
@@ -141,28 +141,28 @@ export async function connect(host: string, script: string) {
 const reasons: readonly [RegExp, string][] = [
   [
     /REMOTE HOST IDENTIFICATION HAS CHANGED/,
-    'HOST has another host key than it had: somebody may be in between; if you know why, remove the old one (ssh-keygen -R KEY) and connect once by hand (SSH)',
+    'the host key of HOST has changed: somebody may be intercepting the connection; if you know why it changed, remove the old one (ssh-keygen -R KEY) and connect once by hand (SSH)',
   ],
   [
     /Host key verification failed/,
     'the host key of HOST is not known here: connect once by hand (SSH) and compare it',
   ],
-  [/Could not resolve hostname/i, 'there is no host HOST: see that its name resolves'],
+  [/Could not resolve hostname/i, 'the name HOST does not resolve: check it and your DNS'],
   [
     /Permission denied/,
-    "HOST refuses this user's keys: have this work without a password (ssh-copy-id): SSH",
+    "HOST refuses this user's keys: make this work without a password (ssh-copy-id): SSH",
   ],
   [
     /Connection timed out|Operation timed out|timed out during banner/i,
-    'HOST does not answer: see that it is up, and that no firewall is before its ssh',
+    'HOST does not answer: check that it is up and that no firewall blocks ssh',
   ],
   [
     /Connection refused/,
-    `HOST refuses connections to its ssh: see that sshd runs there, and on which port (${sshVariable}="ssh -p PORT", or ~/.ssh/config)`,
+    `HOST refuses ssh connections: check that sshd runs there, and on which port (${sshVariable}="ssh -p PORT", or ~/.ssh/config)`,
   ],
   [
     /No route to host|Network is unreachable/,
-    'there is no way to HOST from here: see to the network between',
+    'HOST cannot be reached from here: check the network between',
   ],
 ];
 

@@ -40,7 +40,7 @@ export async function makeFirstUser(
     if (answer?.status === 200 && !answer.text.includes('"error"')) break;
     if (answer !== undefined && answer.status < 500)
       throw new UserError(
-        `influxd makes no user (status ${answer.status}): move ${folder} away to begin anew`,
+        `influxd cannot make a user (status ${answer.status}): move ${folder} away to start afresh`,
       );
     await delay(retryMs);
   }

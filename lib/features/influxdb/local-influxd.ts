@@ -261,7 +261,7 @@ async function makeDatabase(folder: string, child: Child, signal?: AbortSignal):
     if (!(error instanceof InfluxError) || (error.status !== 401 && error.status !== 403))
       throw error;
     throw new UserError(
-      `influxd does not take the password in ${passwordIn(folder)} (status ${error.status}): put back the one that its data was made with, or move ${folder} away to begin anew`,
+      `influxd refuses the password in ${passwordIn(folder)} (status ${error.status}): put back the one that its data was made with, or move ${folder} away to start afresh`,
     );
   }
 }

@@ -147,7 +147,7 @@ it('refuses an unknown output, takes the token from INFLUX_TOKEN', async () => {
   vi.stubEnv('BAKEOFF_K6_OUTPUT', 'influx2');
   const { host, asked } = await fakeInflux();
   await expect(open(host)).rejects.toThrow(
-    'BAKEOFF_K6_OUTPUT=influx2 is no output of k6 that bakeoff knows: set it to influxdb or ',
+    'BAKEOFF_K6_OUTPUT=influx2 is not an output of k6 that bakeoff knows: set it to influxdb or ',
   );
   expect(asked[0]?.headers.authorization).toBe(`Basic ${btoa('token:from-env')}`);
 });
@@ -219,7 +219,7 @@ it('reports an invalid address or invalid credentials in one line', async () => 
 
   const other = await fakeInflux(() => ({ status: 404, version: '' }));
   await expect(open(other.host)).rejects.toThrow(
-    `what answers at http://${other.host} is not InfluxDB: check --influx`,
+    `the server at http://${other.host} is not InfluxDB: check --influx`,
   );
 
   const port = await closedPort();

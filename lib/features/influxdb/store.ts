@@ -204,7 +204,7 @@ async function chooseK6Output(influx: Influx, version: string): Promise<() => Sa
   const wanted = process.env[outputVariable] || 'influxdb';
   if (!outputs.includes(wanted))
     throw new UserError(
-      `${outputVariable}=${wanted} is no output of k6 that bakeoff knows: set it to ${outputs.join(' or ')}, or unset it`,
+      `${outputVariable}=${wanted} is not an output of k6 that bakeoff knows: set it to ${outputs.join(' or ')}, or unset it`,
     );
   if (wanted === 'influxdb' || version.startsWith('1.')) return () => ownOutput(influx);
   const organization = await organizationId(influx);

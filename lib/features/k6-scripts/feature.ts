@@ -24,7 +24,7 @@ export const k6Scripts: Feature = {
  */
 async function k6Command(args: readonly string[]): Promise<number> {
   requireScript(args);
-  return underSignals('ending k6 in order; again to end it at once', async (signal) => {
+  return underSignals('ending k6 cleanly; again to end it at once', async (signal) => {
     const { k6 } = await ensureTools(['k6'], thisMachine(), signal);
     if (args.length === 0) {
       console.log(k6);

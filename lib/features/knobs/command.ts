@@ -228,7 +228,7 @@ async function readConfig(
     );
   const source = await readSource(given, flags.get('in'));
   if (source.kind !== 'config')
-    throw usageError(`knobs wants a config of nginx, h2o or nghttpd, and ${given} is none`);
+    throw usageError(`knobs wants a config of nginx, h2o or nghttpd, and ${given} is not one`);
   return { ...source.config, given };
 }
 

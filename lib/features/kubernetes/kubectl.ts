@@ -143,7 +143,7 @@ const mostQuoted = 80;
  * @throws KubectlError with the begin of another answer
  */
 function answerOf<T>(answer: string, form: Form<unknown>, call: string): T {
-  let problem = 'is no JSON';
+  let problem = 'is not JSON';
   try {
     const value: unknown = JSON.parse(answer);
     const checked = check(form, value);
@@ -164,7 +164,7 @@ const objectName = /^(?=.{1,253}$)[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?$/;
 function requireName(kind: string, name: string | undefined): void {
   if (name === undefined || objectName.test(name)) return;
   throw new UserError(
-    `the cluster tells of a ${kind} with the name ${JSON.stringify(name)}, which no object of a cluster can have: see which cluster answers (kubectl cluster-info)`,
+    `the cluster reports a ${kind} with the name ${JSON.stringify(name)}, which no object of a cluster can have: check which cluster answers (kubectl cluster-info)`,
   );
 }
 

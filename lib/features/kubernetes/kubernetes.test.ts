@@ -207,7 +207,7 @@ it('k8s refuses a missing database, and a password', async () => {
 
 it.each([
   ['h2o-vs-nginx-h2-rate', /^2 generators: 1 connections cannot be /],
-  ['nginx-tuning-under-delay', /network of its own, and a cluster has its/],
+  ['nginx-tuning-under-delay', /network of its own, which a cluster cannot make/],
   [`${nginx} --node-selector a=1 --node-selector a=2`, /^--node-selector a=… is given twice$/],
   [`${nginx} --rounds 4`, /^--rounds is for --apply: give both, /],
 ])('k8s refuses %s', async (args, message) => {

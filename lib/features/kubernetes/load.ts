@@ -123,7 +123,7 @@ export async function loaded(
     dueSinceMs = isDue ? (dueSinceMs ?? waitedMs) : undefined;
     if (waitedMs - (dueSinceMs ?? waitedMs) > (stage === undefined ? takenMs : startedMs))
       throw new UserError(
-        `k6-operator does not start the load of ${variant.name}: see whether it runs and watches this namespace (kubectl get deployments -A), and whether a NetworkPolicy keeps it from port 6565 of the generators`,
+        `k6-operator does not start the load of ${variant.name}: check whether it runs and watches this namespace (kubectl get deployments -A), and whether a NetworkPolicy keeps it from port 6565 of the generators`,
       );
     return trouble ?? `its stage is ${stage ?? 'none'}`;
   };
@@ -202,7 +202,7 @@ async function outcomeOf(
   const unanswered = phases.find((phase) => responsesOf(phase) === 0);
   if (unanswered !== undefined)
     throw new RoundFailure(
-      `no generator had an answer from ${startedServer.origin}${unanswered.errorExample === '' ? '' : ` (${unanswered.errorExample})`}: see whether a NetworkPolicy forbids it`,
+      `no generator had an answer from ${startedServer.origin}${unanswered.errorExample === '' ? '' : ` (${unanswered.errorExample})`}: check whether a NetworkPolicy forbids it`,
     );
   // Headers and several pages change the size.
   const { requests: mix, bodyBytes } = page;
@@ -241,6 +241,6 @@ async function requireSameServer(
   if (again === undefined) return;
   const { reason, exitCode } = again.lastState?.terminated ?? {};
   throw new RoundFailure(
-    `its server ended under load and was started again: ${reason ?? 'for a reason that is not told'}${exitCode === undefined ? '' : ` (exit code ${exitCode})`}`,
+    `its server ended under load and was started again: ${reason ?? 'for an unknown reason'}${exitCode === undefined ? '' : ` (exit code ${exitCode})`}`,
   );
 }

@@ -183,7 +183,7 @@ function shippedServer(scenario: Scenario, variant: RunnableVariant): Configured
   if (server.binary !== undefined) throw refusal('a build of your own');
   if (networkOf(scenario, variant) !== undefined)
     throw usageError(
-      `${name}: has a network of its own, and a cluster has its one: leave it out with --variants, or take another scenario`,
+      `${name}: has a network of its own, which a cluster cannot make: leave it out with --variants, or take another scenario`,
     );
   return server;
 }

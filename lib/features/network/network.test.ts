@@ -34,7 +34,7 @@ test.each(['net.core.somaxconn', 'net.core.somaxconn =', '= 5', 'somaxconn = 5',
   'kernel settings without name and value ("%s") are refused',
   (line) => {
     expect(() => read(`# first\n${line}\n`)).toThrow(
-      `own.conf, line 2: "${line}" is no kernel setting: write name = value, e.g. net.core`,
+      `own.conf, line 2: "${line}" is not a kernel setting: write name = value, e.g. net.core`,
     );
   },
 );

@@ -201,7 +201,7 @@ export function readSettings({ file, text, origin = file }: Layer): [string, str
     const [, name, value] = /^-?\s*([\w./-]+)\s*=\s*(\S.*)$/.exec(line) ?? [];
     if (name === undefined || value === undefined || !settingName.test(dotted(name)))
       throw new UserError(
-        `${origin}, line ${index + 1}: "${line}" is no kernel setting: write name = value, e.g. net.core.somaxconn = 128`,
+        `${origin}, line ${index + 1}: "${line}" is not a kernel setting: write name = value, e.g. net.core.somaxconn = 128`,
       );
     return [[dotted(name), value]];
   });

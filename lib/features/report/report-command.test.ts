@@ -181,7 +181,7 @@ test('reports a missing run in one line, with the most similar name', async () =
 
 test.each([
   ['half a file', text.slice(0, 1000), 'is not whole JSON: name a run that ended'],
-  ['a foreign file', '{"name":"server-bakeoff"}', 'is no result of bakeoff'],
+  ['a foreign file', '{"name":"server-bakeoff"}', 'is not a result of bakeoff'],
   [
     'a newer schema',
     text.replace('"schema":1', '"schema":2'),

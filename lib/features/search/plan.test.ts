@@ -137,9 +137,9 @@ test('a script refuses a load plan of the other kind in one line', async () => {
     );
   };
   expect(await refusal('usual', {})).toBe('none');
-  expect(await refusal('usual', { steps: {} })).toMatch(/^this load plan is one in steps: .*$/);
+  expect(await refusal('usual', { steps: {} })).toMatch(/^this load plan has steps: .*$/);
   expect(await refusal('search', { steps: {} })).toBe('none');
-  expect(await refusal('search', {})).toMatch(/^this load plan has no steps to search in: .*$/);
+  expect(await refusal('search', {})).toMatch(/^this load plan has no steps: .*$/);
 });
 
 test('of the flags on rates, only the sweep over given rates goes into a k6 script', () => {

@@ -14,9 +14,7 @@ export { options } from '../../k6/given-plan.ts';
 const enough = 1.5;
 
 if (plan.steps === undefined)
-  throw new Error(
-    'this load plan has no steps to search in: run it with the script.js of its own run',
-  );
+  throw new Error('this load plan has no steps: run it with the script.js of its own run');
 const { within, expected, stepSeconds, ...begin } = plan.steps as SearchPlan;
 const phase = phases[0] as AlternateOptions;
 

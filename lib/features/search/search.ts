@@ -77,7 +77,7 @@ function requireSearchable({ scenario, variants, metric }: PlanDraft): void {
   const other = variants.find(({ page: { status = 200 } }) => status >= 300);
   if (other !== undefined)
     throw usageError(
-      `--within: ${other.variant.name} is to answer with ${other.page.status}, and a search takes what is answered with 2xx alone`,
+      `--within: ${other.variant.name} must answer with ${other.page.status}, and a search counts only 2xx answers`,
     );
   if (metric !== undefined)
     throw usageError(

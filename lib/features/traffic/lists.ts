@@ -39,7 +39,7 @@ export function readHar(
     entries = (JSON.parse(text) as { log?: { entries?: unknown } } | null)?.log?.entries;
   } catch {
     throw usageError(
-      `--har ${file}: it is no JSON, save it again (HAR 1.2, from the developer tools)`,
+      `--har ${file}: it is not JSON: save it again (HAR 1.2, from the developer tools)`,
     );
   }
   if (!Array.isArray(entries) || entries.length === 0)
@@ -238,7 +238,7 @@ function jsonTarget(line: string, where: string): [string, string, string, Parti
   try {
     target = JSON.parse(line);
   } catch {
-    throw usageError(`${where}: it is no JSON`);
+    throw usageError(`${where}: it is not JSON`);
   }
   const { method = 'GET', url, body, header = {} } = form.isObject(target) ? target : {};
   if (typeof url !== 'string' || typeof method !== 'string' || !form.isObject(header))

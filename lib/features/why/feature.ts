@@ -18,7 +18,7 @@ export const why: Feature = {
       'no-look': {
         group: 'verdict',
         rare: true,
-        help: 'do not check the verdict with each side alone after the rounds, nor look at its cause',
+        help: 'skip the check of the verdict with each side alone, and the look at its cause',
       },
     },
     examiner: {

@@ -85,7 +85,7 @@ it('loads alone that differ are made once more, and both have to differ the same
   const otherWay = twice(alone(604_000, 15.9), alone(966_400, 11.8));
   expect(otherWay.comparisons[0]?.verdict).toBe('faster');
   expect(heldLines(otherWay)).toEqual([
-    'Each side alone for 10 s is no check of open-file-cache: single loads differ too much here.',
+    'Each side alone for 10 s cannot check open-file-cache: single loads differ too much here.',
   ]);
   const paused = twice(alone(604_000, 15.9, { longestGapMs: 900 }), alone(966_400, 11.8));
   expect(paused.comparisons[0]?.verdict).toBe('none');
@@ -99,7 +99,7 @@ it('others that take more of the cores than in the rounds explain a difference',
   expect(withOthers(0.3).comparisons[0]?.verdict).toBe('faster');
   // No difference at all would agree too.
   expect(heldLines(withOthers(0.3))).toEqual([
-    'Each side alone for 10 s is no check of open-file-cache: single loads differ too much here.',
+    'Each side alone for 10 s cannot check open-file-cache: single loads differ too much here.',
   ]);
   expect(heldLines(withOthers(0.2))).toEqual([
     expect.stringContaining('as in the rounds (within '),

@@ -147,7 +147,7 @@ export function heldLines(result: Result): string[] {
     );
   if (scattered.length > 0)
     lines.push(
-      `Each side alone for ${duration(secondsAlone(result))} is no check of ${enumeration(scattered)}: single loads differ too much here.`,
+      `Each side alone for ${duration(secondsAlone(result))} cannot check ${enumeration(scattered)}: single loads differ too much here.`,
     );
   const kept = (result.search?.found ?? []).flatMap(({ variant }) => {
     const check = rateCheckOf(variant, result);

@@ -29,7 +29,7 @@ const leastSampled = 0.5;
 
 export interface Asked {
   sides: readonly PlannedVariant[];
-  /** How long a side's load is that is held against the rounds; 0: there is none. */
+  /** The length of a side's load that is compared with the rounds; 0: there is none. */
   secondsOf(planned: PlannedVariant): number;
   /** Its path; an error: why there is none; undefined: causes are not asked for. */
   perf: string | UserError | undefined;

@@ -48,7 +48,7 @@ export function chooseListen(
       `${file} ${ports === '' ? 'listens on no TCP port' : `does not listen on port ${asked}; it does on ${ports}`}`,
     );
   if (asked === undefined && listens.length > 1)
-    throw new UserError(`${file} listens on the ports ${ports}: say which one is to be loaded`);
+    throw new UserError(`${file} listens on the ports ${ports}: say which one to load`);
   return chosen;
 }
 
@@ -192,7 +192,7 @@ export function noteUser(user: string | undefined, { notes, place }: ConfigCopy)
     notes.push(`user ${user} → ${place.user?.name ?? 'the user who starts bakeoff'}`);
 }
 
-/** What notes print instead of a path: the server's standard error, and a file that is removed with the server. */
+/** Names in notes for the server's standard error, and for a file that is removed with the server. */
 export const runLog = 'error.log of this run';
 export const temporary = 'a temporary file';
 

@@ -206,7 +206,7 @@ class FileReader {
     size.deepest = depth + meant.height;
     if (size.deepest > mostNested) this.#fail(line, `is nested more than ${mostNested} deep`);
     if (size.values > mostValues)
-      this.#fail(line, `has more than ${mostValues} values, with those of aliases`);
+      this.#fail(line, `has more than ${mostValues} values, aliases included`);
   }
 
   async #included(line: number, name: string, depth: number): Promise<Tree> {

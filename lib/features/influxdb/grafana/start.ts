@@ -228,7 +228,7 @@ function listensThere(pid: number, port: number, { image }: GrafanaProgram): boo
   return processTree('/proc', String(pid)).some((id) => listensOn(Number(id), at) || isHidden(id));
 }
 
-/** A program with rights of its own (setcap) hides its sockets. */
+/** A program with extra rights (setcap) hides its sockets. */
 function isHidden(pid: string): boolean {
   try {
     readdirSync(`/proc/${pid}/fd`);
