@@ -19,7 +19,7 @@ import {
   preparing,
   runPlan,
   takeMachine,
-  waitForTurn,
+  waitForOtherRuns,
   withRun,
   type ReadyRun,
 } from './run.ts';
@@ -116,7 +116,7 @@ export async function compareCommand(
     await make?.(
       ready.signal,
       (lines) => say(options, lines),
-      async () => ready.onClose(await waitForTurn(options, ready.signal)),
+      async () => ready.onClose(await waitForOtherRuns(options, ready.signal)),
     );
     const tried = await tryAll(sides, ready, options);
     const comparable = flags.has('allow-different-bodies') ? tried.map(withoutHash) : tried;

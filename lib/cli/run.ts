@@ -29,8 +29,7 @@ import {
   type RunFolder,
 } from '../runner/results-folder.ts';
 import { runGroup } from '../runner/round.ts';
-import { runRounds, type RunOutcome } from '../runner/run.ts';
-import { settleSink } from '../runner/build-result.ts';
+import { runRounds, settleSink, type RunOutcome } from '../runner/run.ts';
 import type { Scenario, ServerSpec } from '../scenario/model.ts';
 import { runBeforeStart } from '../servers/own-command.ts';
 import { versionsOf } from '../servers/build.ts';
@@ -100,11 +99,11 @@ export async function withRun<T>(
 const leastBytes = 1e6;
 
 /** Waits until no other run measures, and keeps others from it until the returned function is called. Throws UserError. */
-export function waitForTurn(
+export function waitForOtherRuns(
   { waitSeconds = 0 }: RunOptions,
   signal: AbortSignal,
 ): Promise<() => void> {
-  return oneRunAtATime(undefined, undefined, { seconds: waitSeconds, signal, say: console.error });
+  return oneRunAtATime({ wait: { seconds: waitSeconds, signal, say: console.error } });
 }
 
 /** Checks permission and the results folder, and gets the tools. Throws UserError. */
@@ -121,7 +120,7 @@ export async function getTools(run: Run, servers: readonly ServerSpec[], options
   // A run that would have to wait, but may not, is refused before tools are built. A user's --prepare command comes after this wait, so
   // that it disturbs no other run.
   if (options.waitSeconds === undefined || options.prepare !== undefined)
-    (await waitForTurn(options, signal))();
+    (await waitForOtherRuns(options, signal))();
   const { machines } = run;
   const names = serversOf(servers);
   const needed: ToolName[] = [
@@ -154,7 +153,7 @@ export async function takeMachine(
   await enclosure?.requirePossible(tools.k6, draft.scenario.name, signal);
   await checkResultsFolder(options.out, neededBytes(draft));
   await options.sink?.requireSpace(neededBytes(draft));
-  if (!hasTurn) run.onClose(await waitForTurn(options, signal));
+  if (!hasTurn) run.onClose(await waitForOtherRuns(options, signal));
   // Read before this process is pinned: then it no longer sees the others.
   const processors = readProcessors();
   await pin(process.pid, cores.generatorCpus);

@@ -39,19 +39,24 @@ interface Wait {
   say(line: string): void;
 }
 
+interface Claim {
+  /** The lock's name, for tests. Default: the machine's. */
+  name?: string;
+  /** The run that this process is a part of; parts of a run may measure at the same time. */
+  run?: Run;
+  /** Absent if the command has no --wait. */
+  wait?: Wait;
+}
+
 /**
  * Waits until no other bakeoff of any user measures on this machine; call the returned function at the end of the run. Waiting runs get the
  * lock in order of arrival. It is an abstract unix socket, which the kernel releases at the end of the process. Each network namespace has
  * its own lock.
- * @param run the run that this process is a part of; parts of a run may measure at the same time
- * @param wait absent if the command has no --wait
  * @throws UserError that names the other run; the signal's reason
  */
-export async function oneRunAtATime(
-  name = machineName,
-  run?: Run,
-  wait?: Wait,
-): Promise<() => void> {
+export async function oneRunAtATime({ name = machineName, run, wait }: Claim = {}): Promise<
+  () => void
+> {
   const address = `\0${name}`;
   const thisRun = run ?? localRun();
   const ofPart = `from ${thisRun.from}: ${thisRun.about}`;

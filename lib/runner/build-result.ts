@@ -1,5 +1,4 @@
 // Makes the result of a run from its rounds so far.
-import { join } from 'node:path';
 import { figuresOfRun } from '../analysis/figures.ts';
 import { findingsOf } from '../analysis/findings.ts';
 import type { MeasuredVariant } from '../analysis/verdict.ts';
@@ -35,8 +34,6 @@ import { sentencesOf } from '../report/finding-words.ts';
 import { inWords } from '../report/reasons.ts';
 import type { AnyFinding, Finding } from '../result/finding.ts';
 import type { Environment } from '../result/environment.ts';
-import { writeWhole } from '../writing.ts';
-import { resultJson } from '../result/result-file.ts';
 import type {
   DroppedRound,
   KernelSetting,
@@ -310,14 +307,4 @@ function kernelSettings({ variants }: Plan, { kept }: Known): KernelSetting[] {
     const [{ setting }] = same;
     return { ...setting, variants: same.map(({ variant }) => variant) };
   });
-}
-
-/** Has the sink check what it stored. Returns the result with the sink's counts. */
-export async function settleSink(
-  run: RunBase,
-  { result, kept }: { result: Result; kept: readonly KeptRound[] },
-): Promise<Result> {
-  const settled = (await run.sink?.settle(run, result, kept)) ?? result;
-  if (settled !== result) await writeWhole(join(run.folder, 'result.json'), resultJson(settled));
-  return settled;
 }

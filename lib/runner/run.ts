@@ -467,3 +467,13 @@ class Rounds {
     return false;
   }
 }
+
+/** Has the sink check what it stored. Returns the result with the sink's counts. */
+export async function settleSink(
+  run: RunBase,
+  { result, kept }: { result: Result; kept: readonly KeptRound[] },
+): Promise<Result> {
+  const settled = (await run.sink?.settle(run, result, kept)) ?? result;
+  if (settled !== result) await writeWhole(join(run.folder, 'result.json'), resultJson(settled));
+  return settled;
+}

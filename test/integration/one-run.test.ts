@@ -43,7 +43,7 @@ const ends = ', and both would be slower: wait until it is done, or end it';
 test('a second run learns which process measures, and whether it is stopped', async () => {
   const name = newName();
   const { pid, process: child, ended } = await held(name);
-  await expect(oneRunAtATime(name)).rejects.toMatchObject({
+  await expect(oneRunAtATime({ name })).rejects.toMatchObject({
     exitCode: 1,
     message: expect.stringMatching(
       `^another run .*\\(process ${pid} of ${userInfo().username}: scenario aa, in ${projectRoot}; measuring since 20[-\\d]{8} \\d\\d:\\d\\d UTC\\)${ends}$`,
@@ -54,10 +54,10 @@ test('a second run learns which process measures, and whether it is stopped', as
     () => expect(execFileSync('ps', ['-o', 'stat=', '-p', `${pid}`]).toString()).toMatch(/^T/),
     10_000,
   );
-  await expect(oneRunAtATime(name)).rejects.toThrow('it may be stopped (Ctrl-Z), which fg or');
+  await expect(oneRunAtATime({ name })).rejects.toThrow('it may be stopped (Ctrl-Z), which fg or');
   child.kill('SIGKILL');
   await ended;
-  (await oneRunAtATime(name))();
+  (await oneRunAtATime({ name }))();
 });
 
 test('a foreign process that holds the name does not block a run', async () => {
@@ -69,16 +69,16 @@ test('a foreign process that holds the name does not block a run', async () => {
   await once(child.stdout, 'data');
   const lines: string[] = [];
   const wait = { seconds: 60, signal: new AbortController().signal, say: lines.push.bind(lines) };
-  (await oneRunAtATime(name, undefined, wait))();
+  (await oneRunAtATime({ name, wait }))();
   expect(lines).toEqual([expect.stringMatching(/not a bakeoff run holds bakeoff's lock/)]);
 });
 
 test('with --wait, a run waits, names the other run once, and gives up after the limit', async () => {
   const name = newName();
-  const release = await oneRunAtATime(name);
+  const release = await oneRunAtATime({ name });
   const lines: string[] = [];
   const waitFor = (seconds: number, { signal } = new AbortController()) =>
-    oneRunAtATime(name, undefined, { seconds, signal, say: (line) => void lines.push(line) });
+    oneRunAtATime({ name, wait: { seconds, signal, say: (line) => void lines.push(line) } });
   await expect(waitFor(0)).rejects.toThrow(/: wait until it is done \(--wait 10m\), or end it$/);
   await expect(waitFor(0.6)).rejects.toThrow(
     /^another run of bakeoff is still measuring after .*: give a longer --wait, or end it$/,
@@ -91,7 +91,7 @@ test('with --wait, a run waits, names the other run once, and gives up after the
   release();
   (await waiting)();
   const aborted = new AbortController();
-  const held = await oneRunAtATime(name);
+  const held = await oneRunAtATime({ name });
   const late = waitFor(60, aborted);
   await vi.waitFor(() => expect(lines).toHaveLength(3), 20_000);
   aborted.abort(new Error('enough'));
@@ -104,10 +104,10 @@ test('waiting runs measure in order of arrival, and a stopped one does not block
   const { signal } = new AbortController();
   const lines: string[] = [];
   const wait = { seconds: 60, signal, say: (line: string) => void lines.push(line) };
-  const release = await oneRunAtATime(name);
+  const release = await oneRunAtATime({ name });
   const order: string[] = [];
   const waiter = async (who: string) => {
-    const done = await oneRunAtATime(name, undefined, wait);
+    const done = await oneRunAtATime({ name, wait });
     order.push(who);
     done();
   };
@@ -132,21 +132,23 @@ test('parts of a run measure at the same time, but not together with another run
     about: expect.stringMatching(`^process ${process.pid} of `),
   });
   const ofRun = newName();
-  const release = await oneRunAtATime(ofRun);
-  (await oneRunAtATime(ofRun, mine))();
+  const release = await oneRunAtATime({ name: ofRun });
+  (await oneRunAtATime({ name: ofRun, run: mine }))();
   // The part did not take the lock, so its end did not release it.
-  await expect(oneRunAtATime(ofRun)).rejects.toThrow('another run of bakeoff is measuring');
+  await expect(oneRunAtATime({ name: ofRun })).rejects.toThrow(
+    'another run of bakeoff is measuring',
+  );
   release();
   const ofParts = newName();
-  const releaseFirst = await oneRunAtATime(ofParts, mine);
-  await oneRunAtATime(ofParts, mine);
-  await expect(oneRunAtATime(ofParts, other)).rejects.toThrow(
+  const releaseFirst = await oneRunAtATime({ name: ofParts, run: mine });
+  await oneRunAtATime({ name: ofParts, run: mine });
+  await expect(oneRunAtATime({ name: ofParts, run: other })).rejects.toThrow(
     `another run of bakeoff is measuring (from ${hostname()}: process ${process.pid} of `,
   );
   // A host may be this machine, and its part may come before the run itself.
-  (await oneRunAtATime(ofParts))();
+  (await oneRunAtATime({ name: ofParts }))();
   releaseFirst();
-  (await oneRunAtATime(ofParts, other))();
+  (await oneRunAtATime({ name: ofParts, run: other }))();
 });
 
 test('the lock holds across users', async ({ skip }) => {
@@ -176,7 +178,7 @@ test('text from a foreign process cannot control the terminal', async () => {
   );
   await new Promise<void>((resolve) => server.listen(`\0${name}`, resolve));
   onTestFinished(() => void server.close());
-  const message = await refusalOf(oneRunAtATime(name));
+  const message = await refusalOf(oneRunAtATime({ name }));
   expect(message).toMatch(
     new RegExp(
       `^another run of bakeoff is measuring \\(process ${process.pid} of user \\d+, which says: \\[2Jhello world x+; more\\), and both`,
@@ -211,7 +213,7 @@ test.runIf(isRoot).each([
   const lines: string[] = [];
   const { signal } = new AbortController();
   const say = (line: string) => void lines.push(line);
-  (await oneRunAtATime(name, undefined, { seconds: 0, signal, say }))();
+  (await oneRunAtATime({ name, wait: { seconds: 0, signal, say } }))();
   expect(lines).toEqual([
     `process ${pid} of user 65534 holds bakeoff's lock and does not answer as bakeoff does: root measures anyway`,
   ]);
@@ -222,7 +224,7 @@ test.runIf(isRoot).each(['process ${process.pid} of anna: x', 'from a: process 1
   async (answer) => {
     const name = newName();
     const pid = await heldByOther(name, `\`${answer}\``);
-    expect(await refusalOf(oneRunAtATime(name))).toContain(
+    expect(await refusalOf(oneRunAtATime({ name }))).toContain(
       `(process ${pid} of user 65534, which says: ${answer.replace('${process.pid}', `${pid}`)})`,
     );
   },

@@ -103,7 +103,7 @@ const calls = {
   },
   /** Keeps other runs from measuring on the host until the agent ends. */
   alone: async (run: Run) => {
-    await (lock ??= oneRunAtATime(undefined, run).catch((error: unknown) => {
+    await (lock ??= oneRunAtATime({ run }).catch((error: unknown) => {
       lock = undefined;
       throw error;
     }));

@@ -52,8 +52,7 @@ import {
   explainFailure,
   type RunFolder,
 } from '../../runner/results-folder.ts';
-import { runRounds, type RunOutcome } from '../../runner/run.ts';
-import { settleSink } from '../../runner/build-result.ts';
+import { runRounds, settleSink, type RunOutcome } from '../../runner/run.ts';
 import type { Variant } from '../../scenario/model.ts';
 import {
   createRunProgress,
