@@ -1,6 +1,6 @@
 package engine
 
-// share is the size of a part, from 0 on, if whole things are divided evenly: the first parts get one more each.
+// share returns the size of a part, numbered from 0, of things that are divided evenly. The first parts get one more each.
 func share(of int64, parts, part int) int64 {
 	return (of + int64(parts-1-part)) / int64(parts)
 }
@@ -58,7 +58,7 @@ func (l *loop) begins(r *request, due int64) attempt {
 // noLatency marks a response that is not the last one of its page (Options.Together).
 const noLatency = -1
 
-// fewBytes is how much the length of a page varies that has a counter or a date.
+// fewBytes is the variation in length of a page with a counter or a date.
 const fewBytes = 16
 
 // isFar tells whether a body has less than half, or more than one and a half times, the length of the side's first one of its class. A few
@@ -145,7 +145,7 @@ func (l *loop) failure(c *conn, kind ErrorKind, cause ErrorCause, example string
 	}
 }
 
-// noteWarmup marks an attempt that the warm-up of a rate has left to the window of a load that is alone: there it counts as in a ramp.
+// noteWarmup marks an attempt that was due in the warm-up of a rate but ends in the window of a load that is alone. It counts as in a ramp.
 func (l *loop) noteWarmup(a *attempt) {
 	a.isOfRamp = a.isOfRamp || l.shared.alone && a.due < l.turn.dueFrom
 }
@@ -192,7 +192,7 @@ func (s *starts) pop() *conn {
 	return c
 }
 
-// room is how many of a loop's slots may start now, so long after the turn's begin.
+// room returns how many of a loop's slots may start now; since is the time from the turn's begin.
 func (s *starts) room(since int64, slots int) int {
 	if since >= s.spread {
 		return startsPerIteration
@@ -201,7 +201,7 @@ func (s *starts) room(since int64, slots int) int {
 	return min(startsPerIteration, 1+int(int64(slots)*since/s.spread)-s.begun)
 }
 
-// untilNext is how long none of the queued slots may start, so long after the turn's begin.
+// untilNext returns the time until a queued slot may start; since is the time from the turn's begin.
 func (s *starts) untilNext(since int64, slots int) int64 {
 	switch {
 	case s.ring.len == 0:

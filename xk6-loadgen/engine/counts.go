@@ -38,10 +38,10 @@ func newLoopCounts(l *loop) loopCounts {
 
 func (c *loopCounts) ended() int64 { return c.responses + c.failures }
 
-// inWindow is how many responses are in the window's counts, which those at the edges of turns are not.
+// inWindow returns the number of responses in the window's counts, which leave out the edges of turns.
 func (c *loopCounts) inWindow() int64 { return c.responses - c.outside.ResponseTotal() }
 
-// of is where an attempt that ended now counts.
+// of returns the counts to which an attempt that ends now is added.
 func (c *loopCounts) of(a *attempt) *interval {
 	if a.isOfRamp {
 		return c.outside
@@ -109,7 +109,7 @@ func newTally(p *plan) tally {
 	return t
 }
 
-// recorders are all of them, some nil, in an order that add relies on.
+// recorders returns the tally's recorders, some of them nil, in the order that add relies on.
 func (t *tally) recorders() [7]*recorder {
 	return [7]*recorder{t.connectTimes, t.firstByteTimes, t.tcpTimes, t.handshakeTimes, t.sendDelays, t.waits, t.readDelays}
 }
@@ -139,7 +139,7 @@ type samples struct {
 	from, base int64 // from is when the present one began, with so many responses.
 	perSecond  []float64
 	halfAfter  int64 // halfAfter is the time to the middle of the window, never if that is not known
-	// time is what the samples have taken, half what they had when the window's middle was over, with so many responses; 0: it is not.
+	// time is the total length of the samples. half and byHalf are time and responses when the window's middle had passed; 0: not yet.
 	time, half, byHalf int64
 }
 

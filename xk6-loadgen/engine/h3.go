@@ -34,7 +34,7 @@ type h3Attempt struct {
 	isAgain bool
 }
 
-// newInbox is for the connections of a loop, whose clock is now. wake ends the loop's wait.
+// newInbox makes the inbox of a loop's connections; now is the loop's clock, and wake ends its wait.
 func newInbox(p *plan, now func() int64, wake func()) *h3.Inbox[h3Attempt] {
 	return &h3.Inbox[h3Attempt]{
 		Now: now, Notify: wake, TLS: p.tls, Timeout: p.Timeout, Uploads: p.uploads,
@@ -71,7 +71,7 @@ func (s *h3Session) dial() {
 	}
 }
 
-// answerBy is until when a load that has had no answer over QUIC waits for one, on the run's clock.
+// answerBy returns the time, on the run's clock, at which a load without any answer over QUIC gives up.
 func (s *h3Session) answerBy() int64 {
 	return s.conn.openedAt + int64(cmp.Or(s.conn.loop.plan.patience, noAnswerLimit))
 }
@@ -228,7 +228,7 @@ func encodeH3Requests(scheme string, mix []Request) (requests []request, uploads
 	return requests, uploads
 }
 
-// h3Fault is why a stream, or the connection with all of them, ended without a response.
+// h3Fault is the reason for which a stream, or the connection with all of its streams, ended without a response.
 type h3Fault struct {
 	kind    ErrorKind
 	cause   ErrorCause

@@ -17,14 +17,14 @@ const (
 // ErrNoAnswer ends a load of which no request was ever answered, while all its connections failed. Its error names the reason.
 var ErrNoAnswer = errors.New("no request was answered")
 
-// hopeless is what the loops of a side agree on. Only failures touch it.
+// hopeless is shared by the loops of a side: the load ends once all of them have given up. Only failures write it.
 type hopeless struct {
 	loops  atomic.Int32 // loops all of whose connections fail, without a response ever
 	reason atomic.Pointer[string]
 	giveUp func() // giveUp stops all sides
 }
 
-// hope is a loop's part in that.
+// hope is a loop's own part of hopeless.
 type hope struct {
 	began       int64         // began is when the load did, on the run's clock.
 	after       time.Duration // the loop gives up after this.

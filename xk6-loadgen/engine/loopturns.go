@@ -36,7 +36,7 @@ func (s turnState) starts() bool { return s == opening || s == steady }
 // isAtEdge tells whether counting begins or ends with one of the next responses.
 func (s turnState) isAtEdge() bool { return s == opening || s == concluding }
 
-// turnEvent is what may change a turnState.
+// turnEvent is an event that may change a turnState.
 type turnEvent uint8
 
 const (
@@ -276,7 +276,7 @@ func (l *loop) isByResponses() bool {
 // countsByAnswers tells whether isByResponses is true of the present turn, which is no warm-up.
 func (l *loop) countsByAnswers() bool { return l.window.phase == measuring && l.isByResponses() }
 
-// drainEnd is until when the loop waits for outstanding responses, on the run's clock.
+// drainEnd returns the time, on the run's clock, until which the loop waits for outstanding responses.
 func (l *loop) drainEnd() int64 {
 	p := &l.shared.turn.pace
 	if l.turn.state == concluding && l.shared.turn.countTo.Load() == 0 {

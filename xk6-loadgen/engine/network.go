@@ -125,7 +125,7 @@ const portRangeFile = "/proc/sys/net/ipv4/ip_local_port_range"
 // portsPerSource: a source uses half of its ports, since the kernel searches long for the last free ones.
 const portsPerSource = 2
 
-// sourcesFor is how many local addresses so many connections need. It refuses more than one for a server outside of 127.0.0.0/8.
+// sourcesFor returns how many local addresses so many connections need. It refuses more than one for a server outside of 127.0.0.0/8.
 func sourcesFor(connections int, target *sockaddr, within *namespace) (sources, error) {
 	var first, last int
 	err := within.run(func() error {

@@ -151,7 +151,7 @@ func (p *plan) window() int64 {
 	return int64(p.Duration)
 }
 
-// overtime is for how long after its window a count at a rate may go on; what has not left by then never does.
+// overtime limits how long a count at a rate may go on after its window. Requests that have not left by then never do.
 func (p *plan) overtime() int64 { return overtimeWindows*p.window() + second }
 
 // settlePaces gives all sides turns of one mean length, which it returns: `asked`, or the longest that one of them needs.

@@ -5,7 +5,7 @@ import "math"
 // queueParts are the parts of a turn, or of the window of a load that is alone, over which the growth of the queue is read.
 const queueParts = 4
 
-// queueGrowth is how a loop's queue at a rate grew. The queue is the requests that are due and have no answer.
+// queueGrowth measures how a loop's queue at a rate grew. The queue is the requests that are due and have no answer.
 type queueGrowth struct {
 	parts  []queuePart
 	kept   int   // kept parts belong to cycles that count.

@@ -14,7 +14,7 @@ const (
 	stampedSampleIn = 16
 )
 
-// receipts are what a loop knows of when the kernel received bytes.
+// receipts measure how late a loop reads bytes after the kernel has received them.
 type receipts struct {
 	areOn  bool          // some connections are stamped
 	delay  int64         // how late the loop read the bytes that it handles, in nanoseconds; 0: not known, as most of the time

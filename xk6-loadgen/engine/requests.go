@@ -37,7 +37,7 @@ type request struct {
 	expected
 }
 
-// expected is what a response is held against. An attempt has its own: the request has left the processor's cache by then.
+// expected is compared with the response. An attempt has its own copy, because the request has left the processor's cache by then.
 type expected struct {
 	page   uint32 // page is the index of its page's figures
 	status uint16

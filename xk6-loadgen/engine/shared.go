@@ -9,7 +9,7 @@ import (
 	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/linux"
 )
 
-// shared is what the loops of one side have in common.
+// shared is the state that the loops of one side share.
 type shared struct {
 	epoch time.Time // epoch and stop are read in every iteration
 	stop  atomic.Bool

@@ -26,7 +26,7 @@ const (
 
 var ErrorKindNames = [errorKinds]string{"connect", "tls", "read", "write", "timeout", "protocol"}
 
-// ErrorCause is why an attempt ended without a response.
+// ErrorCause is the reason for which an attempt ended without a response.
 type ErrorCause int
 
 const (

@@ -22,7 +22,7 @@ type attempt struct {
 	isOfRamp   bool // at a rate: it was due in a ramp, and does not count
 }
 
-// streaming is what HTTP/2 and HTTP/3 have in common: several attempts on a connection, and those that wait for a stream.
+// streaming is the part that HTTP/2 and HTTP/3 share: several attempts on a connection, and those that wait for a stream.
 type streaming struct {
 	conn       *conn
 	own        streams
@@ -163,7 +163,7 @@ func (s *streaming) finish() {
 	c.reconnect()
 }
 
-// ended is for the end of the connection by the peer, an error if an attempt was under way.
+// ended handles the end of the connection by the peer, which is an error if an attempt was under way.
 func (s *streaming) ended(kind ErrorKind, cause ErrorCause, example string) {
 	switch c := s.conn; {
 	case c.state != established || s.own.active() > 0 || len(s.waiting) > 0 && !s.draining:

@@ -64,7 +64,7 @@ func (m *stretchMarks) add(other *stretchMarks) {
 	}
 }
 
-// warmth is what the loops of a side agree on after each stretch.
+// warmth is the state on which the loops of a side agree after each stretch.
 type warmth struct {
 	arrived atomic.Int32
 	judged  atomic.Int32 // the number of the last stretch that has been judged

@@ -38,7 +38,7 @@ type window struct {
 	nextTick int64 // when the next second is handed over
 }
 
-// loopOutcome is what a loop knows at its window's end, beside its counts and its tally.
+// loopOutcome holds a loop's facts at its window's end, besides its counts and its tally.
 type loopOutcome struct {
 	end      int64 // under load
 	endCPU   cpuReading
@@ -66,10 +66,10 @@ func (b *barrier) arrive(now int64, loops int) {
 	}
 }
 
-// due is when all go on, on the run's clock; never as long as a loop is missing.
+// due returns the time, on the run's clock, at which all go on; never as long as a loop is missing.
 func (b *barrier) due() int64 { return cmp.Or(b.at.Load(), never) }
 
-// windowOpening is what a side's loops share to open the window together.
+// windowOpening is the state that a side's loops share to open the window together.
 type windowOpening struct {
 	// reached counts loops whose kept connections have had a response, drained those whose warm-up has drained.
 	reached, drained barrier
