@@ -51,7 +51,7 @@ function clocksOf(noises: readonly Noise[]): RoundNoise['mhz'] {
   return { lowest, highest };
 }
 
-/** Working servers do not pause so long. A dropped SYN is sent again after 1 s (RFC 6298, section 2). */
+/** Working servers do not pause for this long. A dropped SYN is sent again after 1 s (RFC 6298, section 2). */
 const longPauseMs = 1250;
 /** A slow server's pauses are long too. Its limit is this multiple of the latency's p99, and of the typical first byte. */
 const pauseFactor = 10;

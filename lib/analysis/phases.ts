@@ -83,7 +83,7 @@ const pauseMatters = 0.05;
 /** A pause is longer than this multiple of the median latency: answers that a turn begins to wait for take as long as others. */
 const pauseFactor = 2;
 
-/** Whether a phase had so long a pause that it matters how many of them it has. */
+/** Whether a phase had a pause so long that the number of such pauses changes its figures. */
 export function hasPaused({
   longestGapMs,
   latencyMs,

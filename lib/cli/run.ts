@@ -190,7 +190,7 @@ export async function runPlan(
   run: StoringRun,
   draft: PlanDraft,
   options: RunOptions,
-  shorterBy: readonly string[] = [],
+  shorterBy: readonly string[],
   answers?: ReadonlyMap<string, Answer>,
 ): Promise<RunOutcome & { folder: RunFolder }> {
   const startedAt = new Date();

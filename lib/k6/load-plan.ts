@@ -67,7 +67,7 @@ export interface LoadOptions {
   keepAlive?: boolean;
   /** Load before the measured window, in no figure but `warmupRequests`. Default: none. */
   warmup?: string;
-  /** While the server still gets faster, the warm-up goes on for so long at most. Default: it does not. */
+  /** The longest warm-up while the server still gets faster. Default: `warmup`. */
   warmupLimit?: string;
   /** How much faster, as a share, the server may still get when the warm-up ends. Default: 0.03. */
   warmupGain?: number;

@@ -120,7 +120,7 @@ export function watchThrottling(root = '/', pids: readonly string[] = ['self']) 
  * Returns the control groups that limit the CPU time of some processes: of cgroup v2 (cpu.max) and v1 (cpu.cfs_quota_us).
  * `cores`: the limit in CPU seconds per second.
  */
-export function limitedGroups(root = '/', pids: readonly string[] = ['self']) {
+export function limitedGroups(root: string, pids: readonly string[] = ['self']) {
   const folders = new Set(pids.flatMap((pid) => groupsOf(root, pid, 'cpu')));
   const limited: { folder: string; file: string; cores: number }[] = [];
   for (const folder of folders) {

@@ -53,7 +53,7 @@ const byWeight: readonly ClaimState[] = [
 const fewestRounds = 10;
 
 /** The key of a run's result among those of an article: its scenario, and the variants if it was made for a claim on them. */
-export function keyOfResult(scenario: string, variants: readonly string[] = []): string {
+export function keyOfResult(scenario: string, variants: readonly string[]): string {
   return [scenario, ...variants].join(' ');
 }
 

@@ -111,7 +111,7 @@ interface Findings {
   'generator-stopped': Of;
   /** The longest time without a sample; absent: there was none at the begin or the end. */
   unsampled: Of & { gapMs?: number };
-  /** No response came; `windowSeconds`: in a window of so long. */
+  /** The server stalled. `windowSeconds`: no response came in the whole window, which took this long. */
   'held-up': Of & { server: string; pauseMs: number; windowSeconds?: number; cause: HoldUp };
   'still-cold': { sides: ColdSide[] };
   'page-changed': Of & { page?: string; meanBytes: number; pageBytes: number };

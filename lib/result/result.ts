@@ -415,7 +415,7 @@ export const resultForm = open({
   alsoAsked: optional(list(oneOf(serverMetricNames))),
   /** Numbers of rounds after which verdicts are looked at. */
   looks: list(count),
-  /** So many runs share the chance of a false verdict; absent: this one has it alone. */
+  /** The number of runs that share the chance of a false verdict; absent: this run alone. */
   together: optional(count),
   precision: optional(nonNegative),
   /** The command before the servers start in each round, without credentials. */

@@ -18,7 +18,7 @@ import type { PlannedVariant } from './plan.ts';
 type Checked = Pick<Answer, 'bytes' | 'sdBytes'>;
 
 interface Bodies extends ExpectedBodies {
-  /** At most so many of its requests were under way at the end. */
+  /** The most of its requests that can have been under way at the end. */
   inFlight: number;
 }
 
@@ -29,7 +29,7 @@ interface OtherBodies {
   bodyRatio: number;
 }
 
-/** Chance brings no deviation of so many standard deviations. */
+/** A deviation of this many standard deviations is not chance. */
 const deviations = 5;
 
 /** Returns the mean body length, if it is not the page's. With several pages in a random order it may differ by chance. */
@@ -41,7 +41,7 @@ function otherLength({ answered, bytes, inFlight }: Bodies, checked: Checked): n
   return Math.abs(more) <= tolerated ? undefined : bytes / answered;
 }
 
-/** A body with up to so many more bytes, such as one with a counter, is the same page. */
+/** A body with up to this many more bytes, such as one with a counter, is the same page. */
 const tolerableBytes = 16;
 
 /**

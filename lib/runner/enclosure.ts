@@ -19,7 +19,7 @@ export interface PlannedEnclosure {
    * @throws UserError if it cannot be made on this machine, or the signal's reason
    */
   requirePossible(k6: string, scenario: string, signal: AbortSignal): Promise<void>;
-  /** Its begin and end take so long in a round. */
+  /** The time that its begin and end take in a round. */
   seconds: number;
   /** Returns the least time per request of a load, in seconds: half of a request's own time if two are under way at once. */
   secondsPerRequest(load: Load, page: Pick<Page, 'bodyBytes'>): number;

@@ -53,7 +53,7 @@ export interface Plan {
   rounds: number;
   /** Ascending; the last is after `rounds`. */
   looks: readonly Look[];
-  /** So many runs share the chance of a false verdict: those of an article. Absent: this one has it alone. */
+  /** The number of runs that share the chance of a false verdict: those of an article. Absent: this run alone. */
   together?: number;
   /** No round begins that would not end within it. */
   maxTimeSeconds?: number;

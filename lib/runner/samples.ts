@@ -251,7 +251,7 @@ export function noiseBetween(
   };
 }
 
-/** Spans overlap: so many of them begin within the length of one. */
+/** Spans overlap: this many begin within the length of one. */
 const beginsPerSpan = 8;
 /** In a pause a server uses less than this part of its usual CPU time, also if the span is not quite that of the pause. */
 const atRest = 0.25;

@@ -104,9 +104,9 @@ export class TimeLeft {
 
 /** If more sides are loaded together, none is named. */
 const mostNamed = 3;
-/** A warm-up so many times as long as planned went on because the server got faster. */
+/** A warm-up this many times as long as planned went on because the server got faster. */
 const longWarmUp = 1.5;
-/** Answers that take so long, in milliseconds, make turns long. */
+/** Answers that take this many milliseconds make turns long. */
 const longAnswerMs = 10;
 
 /**

@@ -110,7 +110,7 @@ const quickWarmupSeconds = 0.5;
 const turnsSeconds = { full: 1, quick: 0.5, rate: 2 };
 /** Long enough that nginx on a fast machine has closed all connections once (keepalive_requests). */
 const turnsWarmupSeconds = 0.4;
-/** A server that still gets faster, by compiled code or filled caches, is warmed up for so long at most. */
+/** The longest warm-up of a server that still gets faster, by compiled code or filled caches. */
 const warmupLimitSeconds = { full: 30, quick: 3 };
 /** Additional warm-up per connection. */
 const secondsToOpen = { plain: 0.0001, tls: 0.002 };

@@ -11,7 +11,7 @@ import { ensureTools } from '../setup/tools.ts';
 
 /** As in article 002. */
 const validDays = 3650;
-/** No run takes so long. */
+/** A certificate is renewed this long before its end: no run takes longer. */
 const renewMs = 30 * 24 * 3600 * 1000;
 
 /**

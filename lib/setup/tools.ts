@@ -65,7 +65,7 @@ function buildK6(build: Build, { progress }: Machine, signal: AbortSignal): Prom
 /** Returns the tools that are missing and that this user cannot install, each with a remedy. */
 export async function missingTools(
   names: readonly ToolName[],
-  machine: Machine = thisMachine(),
+  machine: Machine,
 ): Promise<Map<string, string>> {
   const missing = new Map<string, string>();
   for (const name of names) {

@@ -106,7 +106,7 @@ const rateKinds: Readonly<Record<string, RateKind>> = {
   },
 };
 
-/** One in so many pairs is at a rate. */
+/** One pair in this many is at a rate. */
 const ratesOneIn = 5;
 
 export function drawnFrom<T>(random: Random, list: readonly T[]): T {

@@ -9,7 +9,7 @@ import type { Within } from '../../scenario/model.ts';
 /** A server that serves less than this share of the rate is overloaded: no pause of the machine takes so much. */
 const overloadedBelow = 0.9;
 
-/** At most so many steps are made at a rate. One that keeps the limit is enough, because a pause of the machine may break the others. */
+/** The most steps at one rate. One that keeps the limit is enough, because a pause of the machine may break the others. */
 const mostStepsAtRate = 3;
 
 /** The outcome of steps at a rate; 'open': it takes another step. */

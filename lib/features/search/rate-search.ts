@@ -34,7 +34,7 @@ export interface SearchStart {
 export const highestRate = 10_000_000;
 export const lowestRate = 100;
 
-/** The limit is near once the lowest broken rate is at most so many times the highest kept one. */
+/** The limit is near once the lowest broken rate is at most this many times the highest kept one. */
 const bracket = 1.25;
 
 /**

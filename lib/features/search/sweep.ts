@@ -16,7 +16,7 @@ export function atRates(
   scenario: Scenario,
   shown: readonly Variant[],
   rates: readonly number[],
-  responses = 0,
+  responses: number,
 ): Scenario {
   const { alsoCompare: _, within: __, ...rest } = scenario;
   const variants = rates.flatMap((rate) =>
