@@ -296,7 +296,7 @@ export function addressLines({ variants }: Pick<PlanDraft, 'variants'>): string[
   return byText(
     variants.flatMap(({ variant: { name, server }, load: { connections } }) => {
       if (server.name !== 'address') return [];
-      const text = `what runs at ${server.origin} is loaded with ${counts(connections, 'connection')}, and goes on running`;
+      const text = `the server at ${server.origin} is loaded with ${counts(connections, 'connection')}, and keeps running`;
       return [{ name, text }];
     }),
   );

@@ -179,7 +179,7 @@ function addressNotes({ variants }: Plan): string[] {
   return variants.flatMap(({ variant: { name, server } }) => {
     if (server.name !== 'address') return [];
     const use = server.cgroup === undefined ? 'not known' : `that of ${server.cgroup}`;
-    return `${name}: what runs at ${server.origin} is on cores of its own choosing, so its ratio is of where it runs as much as of what it is, and its CPU use is ${use}.`;
+    return `${name}: bakeoff did not choose the cores of the server at ${server.origin}, so its ratio depends on where it runs as much as on what it is, and its CPU use is ${use}.`;
   });
 }
 

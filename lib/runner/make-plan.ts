@@ -383,7 +383,7 @@ function requireMetric(draft: PlanDraft, { gates = [] }: FailIf = {}): void {
     const instead = flag === '--metric' ? `take ${enumeration(others, 'or')}` : 'leave it out';
     const remedy = name === 'cpu' ? `name its control group with --cgroup, or ${instead}` : instead;
     if (what && place)
-      refuse(`${flag} ${name}: the ${what} of what runs at ${place} is not known: ${remedy}`);
+      refuse(`${flag} ${name}: the ${what} of the server at ${place} is not known: ${remedy}`);
   }
 }
 

@@ -85,12 +85,12 @@ test('a command is compared with a running server, which keeps running', async (
   expect(result.comparisons.map(({ cpu }) => cpu === null)).toEqual([false, true]);
   expect(result.footnotes).toEqual([
     expect.stringMatching(
-      `^there: what runs at http://${host} is on cores of its own choosing, .* is not known\\.$`,
+      `^there: bakeoff did not choose the cores of the server at http://${host}, .* is not known\\.$`,
     ),
   ]);
   expect(run.stdout()).toMatch(
     new RegExp(
-      `^there: what runs at http://${host} is loaded with 4 connections, and goes on running\nsides · `,
+      `^there: the server at http://${host} is loaded with 4 connections, and keeps running\nsides · `,
     ),
   );
   expect(run.stdout()).toMatch(
