@@ -9,7 +9,7 @@ export interface Contribution {
   findings?: readonly string[];
   /** Sentences that stand below the table. */
   sentences?: readonly string[];
-  /** Tables that stand with the article's. */
+  /** Tables that stand with the article's, in terminal, Markdown and HTML. */
   tables?: readonly Part[];
   /** Tables that --verbose shows with each load in detail. */
   loadTables?: readonly Table[];

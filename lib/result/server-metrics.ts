@@ -21,7 +21,7 @@ export interface ServerMetricFacts {
   /** The title of an axis, with the unit. */
   axis: string;
   text: (figure: number) => string;
-  /** What its verdicts are called. `same` is what equal sides are: "as small". */
+  /** What its verdicts are called: words that follow "is". `same` is what equal sides are: "as small". */
   verdicts: Readonly<Record<'faster' | 'slower' | 'same', string>>;
   /** What more of it is called, then less. */
   ends: readonly [worse: string, better: string];

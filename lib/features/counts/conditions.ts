@@ -1,4 +1,5 @@
 // --fail-if with counts: which conditions hold for what was counted.
+import { metricNames } from '../../analysis/metrics.ts';
 import { usageError, UserError, unknownWord } from '../../errors.ts';
 import { countNames, type Counted, type CountName } from '../../result/counts.ts';
 import type { Reader } from '../../scenario/load/flags.ts';
@@ -13,6 +14,12 @@ export interface Condition {
   isShare: boolean;
 }
 
+/** Words of conditions on times. */
+const ofTimes: readonly string[] = [
+  ...['slower', 'faster', 'different', 'inconclusive', 'success'],
+  ...metricNames,
+];
+
 const form = /^([a-z]+)>(\d+(?:\.\d+)?)(%?)$/;
 const example = 'write (in quotes) syscalls>0, or segments>5%';
 
@@ -23,7 +30,7 @@ export const readConditions: Reader<Condition[]> = (flag, text) =>
   conditionsIn(text).map((condition) => {
     const [, name = '', number, sign = ''] = form.exec(condition) ?? [];
     const word = /^[a-z0-9]*/.exec(condition)?.[0] ?? '';
-    if (/^(slower|faster|different|inconclusive|cpu|memory|startup|success|p\d+)$/.test(word))
+    if (ofTimes.includes(word))
       throw usageError(`${flag} ${condition}: with --counts no time is judged: ${example}`);
     const count = countNames.find((known) => known === word);
     if (count === undefined) throw unknownWord('count', word, countNames);

@@ -4,6 +4,7 @@ import path from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { addressIn, UserError } from '../../errors.ts';
 import { loadedToo, stubbed } from '../../result/redirections.ts';
+import type { ServerName } from '../../scenario/model.ts';
 import { isLoopback, loopbackAddress, type UpstreamAddress } from '../ports.ts';
 import type { AdoptPlace } from '../server.ts';
 
@@ -22,7 +23,7 @@ export interface Listen {
 
 /** A user's config, as read before anything is started. */
 export interface OwnConfig {
-  server: 'nginx' | 'h2o' | 'nghttpd';
+  server: ServerName;
   /** Absolute path. */
   file: string;
   /** 'server-cores': a worker for each core of the server. */
