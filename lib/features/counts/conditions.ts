@@ -16,7 +16,11 @@ export interface Condition {
 
 /** Words of conditions on times. */
 const ofTimes: readonly string[] = [
-  ...['slower', 'faster', 'different', 'inconclusive', 'success'],
+  'slower',
+  'faster',
+  'different',
+  'inconclusive',
+  'success',
   ...metricNames,
 ];
 
