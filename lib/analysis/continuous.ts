@@ -50,7 +50,7 @@ export function coldCosts(phases: readonly Phase[]): { before: number; after: nu
 
 /** A smaller difference between turns and continuous load may come from the methods: from caches, and from how warm a server is. */
 const leastDifference = Math.log(1.03);
-/** As leastDifference, for a side itself. It has no interval, and the machine's noise between warm-up and turns is in it. */
+/** Like leastDifference, for a single side. It has no interval, and includes the machine's noise between warm-up and turns. */
 const sideMatters = Math.log(1.1);
 /**
  * The chances of a false alarm, over all looks, if no difference were tolerated. A machine changes its speed between a warm-up and turns,

@@ -1,7 +1,7 @@
 // Latency by rate: the points of curves.
 import { median, extent } from './statistics.ts';
 
-/** In requests/s and milliseconds. `p90`: known of steps alone. `kept`: the step of a load in steps kept its limit. */
+/** A point in requests/s and milliseconds. `p90`: known only for steps. `kept`: the step of a load in steps kept its limit. */
 export interface CurvePoint {
   rate: number;
   p50: number;

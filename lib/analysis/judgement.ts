@@ -37,7 +37,7 @@ export interface Disagreement {
 export interface Judgement extends Omit<Comparison, 'why' | 'disagreement' | 'obstacles'> {
   /** null: the verdict is that of the interval. */
   why: Obstacle | null;
-  /** What prevents verdicts by other metrics, if there is one by the comparison's own. */
+  /** Why other metrics have no verdict although the comparison's own metric has one. */
   obstacles?: { metric: Metric; why: Obstacle }[];
   /** null: they agree, or are not known. */
   disagreement: Disagreement | null;

@@ -184,7 +184,7 @@ const lateMatters = 0.25;
 /** A smaller shortfall changes no figure by more than 1 %. */
 const tolerableShortfall = 0.01;
 
-/** In requests/s, `growthPerSecond` as queueGrowthOf; null without a rate, and if the variant was not run. */
+/** Returns the rates asked for and made, in requests/s, and the queue's growth; null without a rate, or if the variant was not run. */
 export function rateOf({ load: { rate: asked }, rps, rounds }: VariantResult) {
   const phases = phasesIn(rounds);
   if (asked === undefined || rps === null || phases.length === 0) return null;

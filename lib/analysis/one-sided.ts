@@ -8,7 +8,7 @@ import { mean, meanInterval, minimumRounds, minus, total } from './statistics.ts
 type Measured = Pick<VariantResult, 'name' | 'rounds' | 'load'>;
 
 export interface OneSided extends OneSidedDisturbance {
-  /** By how much it may move a ratio, as a logarithm. */
+  /** The most by which it may move a ratio, as a logarithm. */
   moves: number;
 }
 

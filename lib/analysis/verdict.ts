@@ -106,7 +106,7 @@ interface Question {
   why: Obstacle | null;
 }
 
-/** Of a pair: that of the metric that decides comes first. */
+/** The questions about a pair. The one about the deciding metric comes first. */
 type Questions = readonly [Question, ...Question[]];
 
 /** Half-width of an interval, as a share, at which a run may end early. */

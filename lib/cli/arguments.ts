@@ -25,25 +25,25 @@ export interface Flag {
   /** May be given more than once. */
   repeated?: true;
   help: string;
-  /** It is for one of these flags, and is refused without. */
+  /** The flag is refused unless one of these is given. */
   needs?: readonly string[];
-  /** Flags with which it is refused. */
+  /** The flag is refused if one of these is given. */
   without?: readonly string[];
   /** Checks the value of a feature's flag once all flags are read. Throws UserError (exit code 2). */
   check?: Reader<unknown>;
-  /** It decides the requests/s of loads. A command takes one such flag. */
+  /** The flag sets the requests/s of loads. A command takes one such flag. */
   setsRate?: true;
-  /** Of a feature: loads are made in steps, so flags with `notInSteps` are refused. */
+  /** With this flag of a feature loads are made in steps, so flags with `notInSteps` are refused. */
   inSteps?: true;
-  /** It is refused with a flag whose loads are made in steps. */
+  /** The flag is refused beside one with `inSteps`. */
   notInSteps?: true;
-  /** It says what to request. A command takes one such flag. */
+  /** The flag names the requests. A command takes one such flag. */
   namesRequests?: true;
-  /** Of a feature: it goes with --k6-script too. */
+  /** This flag of a feature is accepted with --k6-script too. */
   inScripts?: true;
 }
 
-/** What to use instead of a flag that is gone. A flag stays here for one release. */
+/** Flags that are gone, and what to use instead. A flag stays here for one release. */
 const goneFlags: ReadonlyMap<string, string> = new Map([
   ['generator-host', 'this machine makes the load, or with k8s several of a cluster'],
   ['pace', "a log's requests come by their shares: give a rate in --load"],

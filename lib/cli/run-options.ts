@@ -199,7 +199,7 @@ export function readRunOptions(
     flags,
     examined: 'all' as Examined,
     sink: instead ? undefined : sinkOf(runParts, flags),
-    /** They start the servers or make the load; undefined: this machine does both. */
+    /** The machine that starts the servers; undefined: this one. */
     machines: firstOf(runParts, ({ machines }) => machines?.({ flags, read })),
     ...inEveryRun(runParts),
     ...(instead && { instead, examiners: [instead] }),

@@ -5,9 +5,9 @@ import { scaledTime } from '../format.ts';
 import type { FoundRate, RateStep, Result, VariantResult } from '../result/result.ts';
 import type { Within } from '../scenario/model.ts';
 
-/** What a load in steps found, instead of the requests/s that were answered. */
+/** The rates that a load in steps found. They take the place of the requests/s that were answered. */
 export interface FoundRates {
-  /** What its comparisons are judged by: "the highest rate with …". */
+  /** The figure that its comparisons judge: "the highest rate with …". */
   judgedBy: string;
   /** The limit of latency that the rates keep, also in words. */
   limit: Within & { text: string };

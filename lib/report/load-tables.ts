@@ -160,7 +160,7 @@ export function loadPart(result: Result, contributions: readonly Contribution[])
   return [{ title: 'Each load in detail:', tables, below }];
 }
 
-/** Those that do not apply have no rows. */
+/** Returns all tables on loads. Tables that do not apply have no rows. */
 function allTables(result: Result, contributions: readonly Contribution[]): Table[] {
   const tables = [
     loadTable(

@@ -14,7 +14,7 @@ interface MetricWords extends Pick<
 > {
   /** An effect is told as a share of this: "22 % of the CPU". */
   shareOf?: string;
-  /** What it is of a server, if it is known only of those that bakeoff starts. */
+  /** Its name in messages, if it is known only for servers that bakeoff starts. */
   ofProcesses?: string;
 }
 

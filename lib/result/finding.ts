@@ -117,7 +117,7 @@ interface Findings {
   'page-changed': Of & { page?: string; meanBytes: number; pageBytes: number };
   /** Words of others, such as a server's last line. */
   'round-failed': { reason: string };
-  /** It alone decides, or prevents a verdict. */
+  /** A round that alone decides or prevents a verdict. */
   outlier: OfPair & { round: number; hasVerdict: boolean };
   drift: OfPair & { ratio: number };
   echo: OfPair & { correlation: number };
@@ -158,14 +158,15 @@ interface Findings {
   'no-baseline': OfPair;
   /** The cores of which each side has a thread. */
   'shared-cores': { cpus: (readonly number[])[]; isOnly: boolean };
-  /** In cores: the time that a quota allows, those that are here, those of the run. */
+  /** Numbers of cores: whose time the quota allows, that are allowed here, that the run uses. */
   'cpu-quota': { quotaCores: number; allowedCores: number; usedCores: number };
   'same-port': Of & { other: string; port: number };
   'no-warm-up': OfSeveral;
-  /** It is not known whether others kept these waiting. */
+  /** It is unknown whether other programs kept these variants waiting. */
   'no-ss': OfSeveral;
   /**
-   * In turns as a multiple of continuous load; without `of` it is of requests/s. Without `droppedRounds` there was no time for others.
+   * A figure in turns as a multiple of continuous load: of requests/s unless `of` is given. Without `droppedRounds` there was no time to
+   * repeat the rounds.
    */
   'not-in-turns': RatioOf & { of?: 'cpuShare' | 'rps'; droppedRounds?: number };
   'quota-in-turns': Of & { heldMs: number; quotas: string };

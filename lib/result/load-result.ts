@@ -211,7 +211,7 @@ export interface LoadResult extends v.InferOutput<typeof loadResult> {
       waits: { server: number; generator: number } | null;
     };
   } | null;
-  /** Of the same processes at the window's end, as memoryBytes of a round; null if unknown. */
+  /** The memory of the same processes at the window's end, like memoryBytes of a round; null if unknown. */
   serverMemoryBytes?: number | null;
   /** Counts of all its connections, warm-up included, each as of its close. */
   wire?: Record<(typeof wireNames)[number], number>;

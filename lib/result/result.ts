@@ -69,8 +69,8 @@ const noise = open({
   /** Used on the server's cores by its backends; in no share above. null: unknown, and in serverOthersShare. */
   upstreamShare: optional(orNull(nonNegative)),
   /**
-   * Of the cores that the server can use, the share that the host or others took in the worst span as long as its longest pause; absent
-   * without such a pause.
+   * The share of the server's usable cores that the host or others took in the worst span as long as its longest pause; absent without
+   * such a pause.
    */
   duringPause: optional(nonNegative),
   /** Load average of one minute at the window's end. */
@@ -235,7 +235,7 @@ const variant = open({
   /** Why it cannot be run here. */
   publishedOnly: optional(text),
   load,
-  /** Of its first answer: the headers Content-Encoding and Content-Type, '' without. */
+  /** The headers Content-Encoding and Content-Type of its first answer; '' without. */
   answer: optional(open(each(['encoding', 'type'], text))),
   published: orNull(publishedForm(open)),
   note: optional(text),
@@ -294,9 +294,9 @@ const comparison = open({
   latency: orElse(open(each(latencyMetrics, orNull(besideRatio))), () =>
     byName(latencyMetrics, () => null),
   ),
-  /** Those that are known. They have a verdict where they were asked for. */
+  /** The server metrics that are known. Those that were asked for have a verdict. */
   ofServer: optional(open(each(serverMetricNames, optional(besideRatio)))),
-  /** What prevents verdicts by other metrics, if there is one by the comparison's own. */
+  /** Why other metrics have no verdict although the comparison's own metric has one. */
   obstacles: optional(list(open({ metric, why: text }))),
   /** Ratios in the order of the rounds; empty if there is no comparison. */
   roundRatios: v.pipe(list(ratio), v.maxLength(mostRounds, `has more than ${mostRounds}`)),
@@ -321,7 +321,7 @@ const rateStep = open({
   variant: name,
   /** Requests/s asked for, and answered. */
   ...each(['rate', 'made'], nonNegative),
-  /** From the due time, unanswered requests included. */
+  /** Latency from the due time, unanswered requests included. */
   latencyMs: open(each(latencyMetrics, nonNegative)),
   kept: flag,
   /** Why the limit was not kept, as a clause; '' if it was. */

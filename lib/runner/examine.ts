@@ -39,11 +39,11 @@ export interface Examiner {
   examine(run: EndedRun): Promise<Result | undefined>;
 }
 
-/** It takes the place of rounds, and of other examiners. */
+/** An examiner that runs instead of rounds and of other examiners. */
 export interface Instead extends Examiner {
   /** Returns the plan without rounds. Throws UserError (exit code 2). */
   plan(draft: PlanDraft): PlanDraft;
-  /** As failIfCode. */
+  /** Returns the exit code, like failIfCode. */
   judge(result: Result, say: (line: string) => void): 0 | 3;
 }
 

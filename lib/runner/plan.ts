@@ -295,7 +295,7 @@ export interface RunContext extends RunBase {
   tools: { k6: string; servers: Partial<Record<ServerName, string>> };
   /** The compiled k6 script. */
   script: string;
-  /** They start the servers, and may make the load. */
+  /** They start the servers. */
   machines: MachinesInUse;
   /**
    * Runs the plan's `prepare`.

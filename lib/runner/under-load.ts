@@ -16,9 +16,9 @@ import { raisePriority, type Priority } from './priority.ts';
 
 /** A run that can load. */
 export interface LoadContext extends RunContext {
-  /** They observe each load beside the core's own observers. */
+  /** Observers of each load beside the core's own. */
   observers: readonly Observer[];
-  /** Absent: the usual one. */
+  /** The priority of servers and k6; absent: the usual one. */
   priority?: Priority;
 }
 

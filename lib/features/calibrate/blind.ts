@@ -124,7 +124,7 @@ function opened(pairs: readonly KnownPair[], runs: readonly PairRun[]): 0 | 3 {
 
 const kindsOf = ({ sides: [a, b] }: KnownPair): string => `a ${a.kind}, b ${b.kind}`;
 
-/** As long as load lines usually say. Rounds are shorter, each side alone has it. */
+/** The usual length in load lines. Rounds are shorter; each side alone is loaded for this time. */
 const loadSeconds = 10;
 
 function scenarioOf({ server }: Lab, { number, sides, rate }: KnownPair): Scenario {

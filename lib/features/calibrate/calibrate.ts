@@ -91,7 +91,7 @@ function chosenServers({ isQuick, only }: CalibrateOptions): KnownServer[] {
   return chosen;
 }
 
-/** Those that can be started here. @throws UserError (exit code 2) if none can */
+/** Returns the servers that can be started here. @throws UserError (exit code 2) if none can */
 async function startable(servers: readonly KnownServer[]): Promise<readonly KnownServer[]> {
   const isForCaddy = ({ front }: KnownServer): boolean => front === 'caddy';
   const left = servers.filter(isForCaddy);

@@ -125,7 +125,7 @@ export async function effectTest(options: EffectOptions): Promise<0> {
   return 0;
 }
 
-/** Those that are asked for, and both of ours; names them in the file. */
+/** Returns the generators that are asked for and both of bakeoff's, and names them in the file. */
 async function generatorsIn(
   { binaries, environment, signal }: Lab,
   asked: readonly string[],

@@ -22,7 +22,7 @@ interface Kind {
    * @param workers 2 to 8
    */
   flags(ns: number, connections: number, workers: number): string;
-  /** It waits more than it works: `lightNs` of CPU time per response. */
+  /** The server waits more than it works: it uses `lightNs` of CPU time per response. */
   isLight?: true;
   bodyBytes?: number;
 }

@@ -61,7 +61,7 @@ interface Pooled extends RatioInterval {
   between: number;
 }
 
-/** That of a run whose rounds are all alike, as searches may be: finite as a weight. */
+/** The variance of a run whose rounds are all alike, as a search's may be, so that its weight is finite. */
 const leastVariance = 1e-12;
 
 /** An effect's logarithms as the mean of a run. */

@@ -35,7 +35,7 @@ interface AskedLook {
   asksWhy: boolean;
   /** Of the run so far. */
   tookSeconds: number;
-  /** Whether a verdict was given on a side, which is then held against the side alone. */
+  /** Whether a side has a verdict, which is then checked by loading the side alone. */
   isJudged(side: PlannedVariant): boolean;
 }
 
