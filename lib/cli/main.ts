@@ -55,13 +55,11 @@ const ownCommands: Readonly<Record<string, Command>> = {
 /** What features keep between runs. */
 const kept = features.flatMap(({ keeps }) => keeps ?? []);
 
-/** The last command in the help. */
 const clean: Command = {
   help: 'delete what bakeoff keeps between runs',
   run: async (args) => (await import('./clean.ts')).cleanCommand(args, kept),
 };
 
-/** What all features add to the commands. */
 export const additions: Additions = {
   runParts: features.flatMap(({ run }) => run ?? []),
   contributionsTo: (result) => features.flatMap((feature) => feature.report?.(result) ?? []),

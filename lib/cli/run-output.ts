@@ -292,15 +292,15 @@ async function writePage(
 
 /** With --json, throws UserError (exit code 2) if stdout was closed when this process began. */
 export function checkOutput({ json }: Pick<RunOptions, 'json'>): void {
-  if (json && isClosed(1))
+  if (json && isStdoutClosed())
     throw usageError('--json: stdout is closed: open it for the result, or leave --json out');
 }
 
 /** Node opens /dev/null for reading and writing in place of a closed stdout; `> /dev/null` opens it for writing only. */
-function isClosed(descriptor: number): boolean {
-  const { rdev } = fstatSync(descriptor);
+function isStdoutClosed(): boolean {
+  const { rdev } = fstatSync(1);
   if (rdev !== statSync('/dev/null').rdev) return false;
-  const facts = textOf(`/proc/self/fdinfo/${descriptor}`);
+  const facts = textOf('/proc/self/fdinfo/1');
   const flags = Number.parseInt(/^flags:\s*(\d+)/m.exec(facts)?.[1] ?? '0', 8);
   return (flags & constants.O_RDWR) !== 0;
 }

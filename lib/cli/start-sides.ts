@@ -9,12 +9,12 @@ import { openOwnLoopback } from '../runner/own-loopback.ts';
 import type { RunContext } from '../runner/plan.ts';
 import {
   answerOfAll,
-  temporaryFolder,
   waitUntilReady,
   workersFor,
   type Answer,
   type RunningServer,
 } from '../servers/index.ts';
+import { temporaryFolder } from '../servers/scratch.ts';
 import { isConfigured } from '../scenario/variants.ts';
 import type { RunOptions } from './run-options.ts';
 import type { Side } from './side-loads.ts';

@@ -35,7 +35,6 @@ export { readOwnConfig } from './own/own-config.ts';
 export { readStub, type Listen, type OwnConfig } from './own/redirect.ts';
 export { isLoopback } from './ports.ts';
 export { answerOfAll, waitUntilReady } from './ready.ts';
-export { temporaryFolder } from './scratch.ts';
 export {
   isStarted,
   isWatched,
@@ -45,7 +44,6 @@ export {
   type StartedServer,
   type StartOptions,
 } from './server.ts';
-export { watchUpstreams } from './usage.ts';
 
 /**
  * Starts the server, unless it is an address, and returns once it serves the page. Throws UserError or the signal's reason; then nothing is

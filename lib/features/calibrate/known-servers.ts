@@ -101,9 +101,15 @@ function busyTruth(cpuMicros: number): Truth {
 }
 
 /** One worker with a service time of 100 µs that stalls at times. A stall lengthens the latency of one request of each connection. */
-const stalling = { serviceMicros: 100, connections: 100, cpuMicros: 50 } as const;
-function stallTruth(requestsBetween: number, stallMs: number): Truth {
-  const { serviceMicros, connections, cpuMicros } = stalling;
+const stalling = {
+  serviceMicros: 100,
+  connections: 100,
+  cpuMicros: 50,
+  requestsBetween: 2000,
+  stallMs: 500,
+} as const;
+function stallTruth(): Truth {
+  const { serviceMicros, connections, cpuMicros, requestsBetween, stallMs } = stalling;
   const queueMs = (connections * serviceMicros) / 1000;
   return {
     rps: (1000 * requestsBetween) / ((requestsBetween * serviceMicros) / 1000 + stallMs),
@@ -179,7 +185,7 @@ export const knownServers: readonly KnownServer[] = [
     load: closedLoad(stalling.connections),
     // Whole periods have the same number of stalls wherever they begin.
     seconds: 2.1,
-    truth: () => stallTruth(2000, 500),
+    truth: stallTruth,
     isQuick: true,
     forPeers: true,
   },

@@ -1,8 +1,8 @@
 // The use of CPU time and memory by servers, generator, enclosures and other programs in a load.
 import { total } from '../../analysis/statistics.ts';
 import { watchMachine, watchThrottling, type ThrottlingWatch } from '../../machine/usage.ts';
-import { isRemote, isWatched, watchUpstreams, type RunningServer } from '../../servers/index.ts';
-import { isStopped, watchProcess } from '../../servers/usage.ts';
+import { isRemote, isWatched, type RunningServer } from '../../servers/index.ts';
+import { isStopped, watchProcess, watchUpstreams } from '../../servers/usage.ts';
 import type { RunningK6 } from '../k6.ts';
 import { sampleUsage, withServer, type UsageReaders, type UsageSampler } from '../samples.ts';
 import type { ObservedLoad, Observer } from './observer.ts';
