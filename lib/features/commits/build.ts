@@ -79,6 +79,7 @@ export async function makeCommit(
     writeFileSync(borrowed, `${await fileOfGit(top, 'objects')}\n`);
     cpSync(shallow, path.join(tree, '.git/shallow'));
   }
+  await takeFilters(top, tree, signal);
   if (isWorktree) await takeChanges(top, commit, signal);
   else await git(tree, ['checkout', '--quiet', '--detach', hash], signal);
   await requireAllFiles(commit, signal);
@@ -139,6 +140,16 @@ function mayOthersRead(file: string): boolean {
 function isRecent(done: string): boolean {
   const written = statSync(done, { throwIfNoEntry: false })?.mtimeMs ?? -Infinity;
   return Date.now() - written < keptHours * 3_600_000;
+}
+
+/** Filters and settings of line ends make a file out of what git stores. A clone does not have those of the repository. */
+async function takeFilters(top: string, tree: string, signal: AbortSignal): Promise<void> {
+  const settings = (await git(top, ['config', '--local', '--list', '-z'], signal)).split('\0');
+  for (const setting of settings) {
+    const [, name, value = 'true'] =
+      /^(filter\..+?|core\.autocrlf|core\.eol)(?:\n(.*))?$/s.exec(setting) ?? [];
+    if (name !== undefined) await git(tree, ['config', '--add', name, value], signal);
+  }
 }
 
 /** A partial clone has not all files, and git's checkout then ends as if nothing were wrong. */

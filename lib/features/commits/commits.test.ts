@@ -232,6 +232,22 @@ test('worktree has links and deletions as they are, whatever the settings of dif
   expect(readlinkSync(path.join(place, kept, 'tree/link'))).toBe('page');
 });
 
+test('filters and line ends of the repository make the files of commits and of the worktree alike', async () => {
+  const { git, made, write } = repository();
+  git('config', 'filter.louder.clean', 'tr A-Z a-z');
+  git('config', 'filter.louder.smudge', 'tr a-z A-Z');
+  git('config', 'core.autocrlf', 'true');
+  write('.gitattributes', 'loud filter=louder\n');
+  write('loud', 'A PAGE');
+  write('lines', 'one\r\n');
+  git('add', '.');
+  git('commit', '--quiet', '--message', 'Filtered');
+  const { folders, read } = await made(['main', 'worktree']);
+  expect(read('loud')).toEqual(['A PAGE', 'A PAGE']);
+  for (const folder of folders)
+    expect(readFileSync(path.join(folder, 'lines'), 'utf8')).toBe('one\r\n');
+});
+
 test('a shallow repository has commits that no branch has', async () => {
   const { repo, git, made } = repository();
   const shallow = path.join(newFolder(), 'repo');
