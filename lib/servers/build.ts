@@ -26,33 +26,40 @@ export async function serverBuild(
   name: Tool,
   binary: string,
   signal?: AbortSignal,
+  isNamed = false,
 ): Promise<Build> {
-  const build = known.get(binary) ?? (await ask(name, binary, signal));
+  const build = known.get(binary) ?? (await ask(name, binary, signal, isNamed));
   known.set(binary, build);
   return build;
 }
 
-async function ask(name: Tool, binary: string, signal: AbortSignal | undefined): Promise<Build> {
+async function ask(
+  name: Tool,
+  binary: string,
+  signal: AbortSignal | undefined,
+  isNamed: boolean,
+): Promise<Build> {
   const [argument, pattern, oldest] = questions[name];
-  const variable = toolVariable(name);
+  // A variable does not replace a binary that its variant names.
+  const remedy = isNamed ? 'with --bin name' : `set ${toolVariable(name)} to`;
   const { code, stdout, stderr } = await run({
     command: binary,
     args: [argument],
     signal,
     limit: {
       seconds: 30,
-      message: `${binary} ${argument} does not end: set ${variable} to the ${name} to measure`,
+      message: `${binary} ${argument} does not end: ${remedy} the ${name} to measure`,
     },
   });
   const answer = stdout + stderr;
   const version = pattern.exec(answer)?.[1];
   if (code !== 0 || version === undefined)
     throw new UserError(
-      `${binary} is not ${name === 'k6' ? 'a' : 'an'} ${name} that runs here (${lastLine(answer) || 'it says nothing'}): set ${variable} to the one to measure`,
+      `${binary} is not ${name === 'k6' ? 'a' : 'an'} ${name} that runs here (${lastLine(answer) || 'it says nothing'}): ${remedy} the one to measure`,
     );
   if (!atLeast(version, oldest))
     throw new UserError(
-      `${binary} is ${name} ${version}, and bakeoff needs ${oldest} or newer: set ${variable} to a newer one`,
+      `${binary} is ${name} ${version}, and bakeoff needs ${oldest} or newer: ${remedy} a newer one`,
     );
   return { version, answer };
 }

@@ -77,7 +77,7 @@ export async function prepareConfigured(
       `${name} speaks HTTP/2 only: choose the protocol h2 or h2c for it, or another server`,
     );
   const command = spec.binary ?? options.binaries[name] ?? name;
-  const build = await serverBuild(name, command, signal);
+  const build = await serverBuild(name, command, signal, spec.binary !== undefined);
   const isOwn = spec.asIs !== undefined;
   const folder = path.resolve(options.folder);
   const configFile = path.join(folder, `${name}.conf`);

@@ -25,6 +25,13 @@ describe('a version', () => {
     expect(await versionOf(name, answering(text))).toBe(version);
   });
 
+  it('of a binary that --bin names wrongly is a matter of --bin', async () => {
+    const refusal = await refusalOf(
+      serverBuild('nginx', answering('something else'), undefined, true),
+    );
+    expect(refusal).toContain('(something else): with --bin name the one to measure');
+  });
+
   it('runs a binary once for its version, and again after a failure', async () => {
     const binary = answering('something else', 'echo "$@" >>"$0.calls"');
     await expect(versionOf('nginx', binary)).rejects.toThrow(

@@ -67,7 +67,7 @@ export async function tryKnobs(
     load,
     bodyBytes: tried.answer.bytes,
     workers: server.workers === 'server-cores' ? coreCount : server.workers,
-    build: await serverBuild(ownConfig.server, binary, signal),
+    build: await serverBuild(ownConfig.server, binary, signal, server.binary !== undefined),
   };
   const changed = new Map<Candidate, Tested>();
   const leftOut: { name: string; why: string }[] = [];
