@@ -222,7 +222,7 @@ export function problemOfLoad(load: LoadProfile): string | undefined {
   if (rate !== undefined && requests === undefined)
     return 'a rate goes with requests (rate times duration)';
   if (rate === undefined && requests !== undefined && requests < connections)
-    return `requests ${requests} are fewer than connections ${connections}: each connection needs one`;
+    return `requests ${requests} are fewer than connections ${connections}: each connection needs one, such as by -n ${connections * 100}`;
   if (connections < threads)
     return `connections ${connections} are fewer than threads ${threads}: each thread needs one`;
   if (arrivals !== undefined && rate === undefined) return 'arrivals are those of a rate';

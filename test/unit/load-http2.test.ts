@@ -89,3 +89,7 @@ test.each([
   ['-http2=no -duration=1s', /^vegeta: -http2=no cannot be honoured here; these can: -http2 /],
   ['-duration=1s -keepalive=false', /^vegeta: keepAlive is false/],
 ])('vegeta: "%s" is refused in one line', refused(vegeta));
+
+test('a load without a number of requests or a time is told how to set one', () => {
+  expect(() => h2load('-c 10 -m 10')).toThrow(/: each connection needs one, such as by -n 1000$/);
+});
