@@ -4,10 +4,10 @@ import { lstat, readdir, rmdir } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { total } from '../analysis/statistics.ts';
 import { inOneLine, usageError, UserError } from '../errors.ts';
-import { whole } from '../format.ts';
+import { enumeration, whole } from '../format.ts';
 import { holder, lockFile, oneRunAtATime } from '../machine/locks.ts';
 import { removeFolder } from '../process.ts';
-import { bakeoffFolder, typed } from '../setup/paths.ts';
+import { bakeoffFolder, sourcesFolder, typed } from '../setup/paths.ts';
 import { printHelp, readArguments, type Flag } from './arguments.ts';
 import type { Keeps, KeptFolder } from './feature.ts';
 
@@ -53,7 +53,7 @@ export async function cleanCommand(
       [
         `${typed('clean')} [flags]`,
         '',
-        `Removes what bakeoff keeps in ${bakeoffFolder} and the next run makes again. Results stay.`,
+        `Removes what bakeoff keeps in ${enumeration([...new Set([bakeoffFolder, sourcesFolder])])}, and the next run makes again. Results stay.`,
       ],
       known,
     );

@@ -195,7 +195,10 @@ function escape(text: string): string {
   );
   // GitHub links names and addresses after it has read the Markdown. A zero-width space prevents that; in a URL it is before "://", so
   // that the host stays as it is.
-  return marked.replaceAll(/(?<!\w)@(?=\w)|#(?=\d)|\bwww(?=\.)|[a-z](?=:\/\/)/gi, '$&\u200b');
+  return marked.replaceAll(
+    /(?<!\w)@(?=\w)|#(?=\d)|\b(?:www(?=\.)|gh-(?=\d))|[a-z](?=:\/\/)/gi,
+    '$&\u200b',
+  );
 }
 
 type Value = string | number | null | undefined;

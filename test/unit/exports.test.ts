@@ -156,10 +156,10 @@ test('the comment uses the round numbers of the run', () => {
 test('the comment shows a log line as plain text', () => {
   const line =
     '[here](http://a.org) ![y](z) [a][b] @somebody &commat;all \\`q` a|b me@a.org [1.28, 1.35]' +
-    ' HTTPS://b.org www.c.org, #12 __main__.py ~~gone~~ open_file_cache _x_';
+    ' HTTPS://b.org www.c.org, #12 GH-12 __main__.py ~~gone~~ open_file_cache _x_';
   expect(markdownReport({ ...whole, footnotes: [line] }, [])).toContain(
     '\n- [here]\\(http\u200b://a.org) ![y]\\(z) [a]\\[b] @\u200bsomebody \\&commat;all \\\\\\`q\\` a\\|b me@a.org [1.28, 1.35]' +
-      ' HTTPS\u200b://b.org www\u200b.c.org, #\u200b12 \\_\\_main\\_\\_.py \\~\\~gone\\~\\~ open_file_cache \\_x\\_\n',
+      ' HTTPS\u200b://b.org www\u200b.c.org, #\u200b12 GH-\u200b12 \\_\\_main\\_\\_.py \\~\\~gone\\~\\~ open_file_cache \\_x\\_\n',
   );
 });
 
