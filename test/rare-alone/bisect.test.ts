@@ -8,7 +8,7 @@ import { newOut, startCommand, useHome } from '../scenario-run.ts';
 
 const home = useHome(['k6', 'nginx']);
 
-test('bisect finds the commit that made a server slower, beside one that does not start', async () => {
+test('bisect finds the commit that made a server slower, beside one that fails under load', async () => {
   const repo = join(home.folder, 'history');
   mkdirSync(repo);
   const git = (...args: string[]) =>
@@ -17,9 +17,12 @@ test('bisect finds the commit that made a server slower, beside one that does no
       encoding: 'utf8',
     });
   git('init', '--quiet', '--initial-branch', 'main');
-  const server = (milliseconds: number) =>
-    `require('node:http').createServer((asked, answer) => setTimeout(() => answer.end('a page'), ${milliseconds})).listen(process.env.PORT, '127.0.0.1');`;
-  const contents = [server(5), `${server(5)} //`, 'no script', server(40), `${server(40)} //`];
+  const server = (milliseconds: number, first = '') => {
+    const answering = `${first} setTimeout(() => answer.end('a page'), ${milliseconds});`;
+    return `require('node:http').createServer((asked, answer) => { ${answering} }).listen(process.env.PORT, '127.0.0.1');`;
+  };
+  const failing = `let left = 50; ${server(5, 'if (left-- === 0) process.exit(9);')}`;
+  const contents = [server(5), `${server(5)} //`, failing, server(40), `${server(40)} //`];
   for (const [index, text] of contents.entries()) {
     writeFileSync(join(repo, 'server.cjs'), text);
     git('add', '.');
@@ -47,7 +50,7 @@ test('bisect finds the commit that made a server slower, beside one that does no
   const hashes = git('log', '--format=%h', '--abbrev=9', '-3').trim().split('\n');
   expect(run.stdout()).toContain(`${hashes[2]} (`);
   expect(run.stdout()).toMatch(/Change 2\) is left out\.$/m);
-  // The one that does not start may be the cause as well.
+  // The one that fails may be the cause as well.
   expect(run.stdout()).toMatch(
     /^One of 2 commits with a probability of .*: \w{9} \(.* Change 2\) or \w{9} \(.* Change 3\)\. It is −\d+ % \[.*\] slower\.$/m,
   );

@@ -15,7 +15,7 @@ import { counts, enumeration, percent } from '../../format.ts';
 import { figure, leftColumn, tableOf, terminalTable, type Table } from '../../report/table.ts';
 import type { Result } from '../../result/result.ts';
 import { typed } from '../../setup/paths.ts';
-import { readCandidates, type Candidate } from './candidates.ts';
+import { readCandidates, sideNamedIn, type Candidate } from './candidates.ts';
 import { byCount, byTime, countThatDiffers, type Difference, type Reading } from './difference.ts';
 import { firstBad, likeliest, nextPlaces, type Measured } from './first-bad.ts';
 
@@ -102,12 +102,13 @@ export async function bisectCommand(
     if (count !== undefined) search.reading = byCount(count);
   }
   const whole = search.reading(first, 'bad');
-  if (whole?.direction === undefined) {
-    say('', 'There is no verdict on the two, so there is nothing to look for yet.');
+  if (whole === undefined || whole.direction === 'none') {
+    const remedy = search.isCounting ? '' : ': give more --rounds, or --metric cpu';
+    say('', `Whether the two differ is not decided, so there is nothing to look for yet${remedy}.`);
     return 1;
   }
-  if (whole.direction === 0) {
-    say('', `No difference was found between the two, so there is no ${what} to find.`);
+  if (whole.direction === 'same') {
+    say('', `The two do not differ, so there is no ${what} to find.`);
     return 3;
   }
   if (search.isCounting) say('', `The search is for the ${what} that made ${whole.text}.`);
@@ -237,7 +238,7 @@ const differenceOf = (place: number, { candidates, reading }: Search, result: Re
 
 /** The place of the candidate that a message is about; never that of the good or the bad one. */
 function placeIn(message: string, places: readonly number[], { candidates }: Search) {
-  const [, name] = /^(?:the build of |of )?([a-z0-9-]+)(?:: |'s | )/.exec(message) ?? [];
+  const name = sideNamedIn(message);
   return places.slice(1, -1).find((place) => nameAt(place, candidates) === name);
 }
 

@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { newFolder } from '../../../test/fixtures/new-folder.ts';
-import { readCandidates } from './candidates.ts';
+import { readCandidates, sideNamedIn } from './candidates.ts';
 
 const known = { good: { value: 'COMMIT', help: '' }, repo: { value: 'DIR', help: '' } };
 
@@ -36,4 +36,14 @@ test('no file, two files, and a file that is not there', async () => {
   await expect(read([])).rejects.toThrow(/^bisect needs --repo DIR, or a file with a side in each/);
   await expect(read(['a', 'b'])).rejects.toThrow(/bisect takes one file.*: leave out "b"$/);
   await expect(read(['/nowhere/sides.txt'])).rejects.toThrow(/^\/nowhere\/sides\.txt: /);
+});
+
+test.each([
+  'the build of c2 ended with code 1: no rule',
+  'c2: node (pid 7) ended with code 1',
+  'c2 has no folder web: --repo names one that all have',
+  'round 1 failed twice: c2: node (pid 7) ended with code 9; its log ends: boom',
+  "of c2's 3,000 requests 66.6 % succeeded: look at its log",
+])('the side of %j', (message) => {
+  expect(sideNamedIn(message)).toBe('c2');
 });

@@ -78,3 +78,9 @@ function listedIn(file: string): Candidate[] {
     return { side: word, text: inOneLine(name ?? shownCommand(word)) };
   });
 }
+
+/** The name of the side that a message is about: of one that does not build, start or answer, or that fails under load. */
+export function sideNamedIn(message: string): string | undefined {
+  const form = /^(?:round \d+ [^:]+: )?(?:the build of |of )?([a-z0-9-]+)(?:: |'s | )/;
+  return form.exec(message)?.[1];
+}

@@ -10,8 +10,8 @@ export interface Difference {
   size: number;
   /** The least and the greatest that it may be. */
   range: readonly [number, number];
-  /** Undefined: without a verdict; 0: there may be no difference. */
-  direction: -1 | 0 | 1 | undefined;
+  /** 'none': neither a difference nor that there is none is sure. */
+  direction: 'more' | 'less' | 'same' | 'none';
   /** With its interval. */
   text: string;
   /** As a sentence says it: "is −12 % [−14, −10] slower". */
@@ -30,17 +30,19 @@ export const byTime: Reading = ({ comparisons }, side) => {
   return {
     size: Math.log(ratio),
     range: [Math.log(ci95[0]), Math.log(ci95[1])],
-    direction: directionOf(verdict),
+    direction: directions[verdict],
     text,
     words: `is ${text} ${verdictWord(metric, verdict)}`,
   };
 };
 
-function directionOf(verdict: Verdict): Difference['direction'] {
-  if (verdict === 'none') return undefined;
-  if (verdict === 'faster') return 1;
-  return verdict === 'slower' ? -1 : 0;
-}
+const directions: Readonly<Record<Verdict, Difference['direction']>> = {
+  faster: 'more',
+  slower: 'less',
+  same: 'same',
+  inconclusive: 'none',
+  none: 'none',
+};
 
 /** By one count. */
 export const byCount =
@@ -56,20 +58,24 @@ export const byCount =
     return {
       size: difference,
       range: [low, high],
-      direction: signOf(low, high),
+      direction: directionOf(low, high),
       text,
       words: `has ${text} per request`,
     };
   };
 
-function signOf(low: number, high: number): -1 | 0 | 1 {
-  if (low > 0) return 1;
-  return high < 0 ? -1 : 0;
+function directionOf(low: number, high: number): Difference['direction'] {
+  if (low > 0) return 'more';
+  if (high < 0) return 'less';
+  return low === high ? 'same' : 'none';
 }
 
 /** The first count that surely differs, since the most telling ones come first; undefined if none does. */
 export const countThatDiffers = (result: Result, side: string): CountName | undefined =>
-  countNames.find((name) => byCount(name)(result, side)?.direction);
+  countNames.find((name) => {
+    const direction = byCount(name)(result, side)?.direction;
+    return direction === 'more' || direction === 'less';
+  });
 
 function signed(value: number): string {
   if (Math.abs(value) < 0.005) return '0';
