@@ -132,22 +132,29 @@ async function searchOf(
   const lengths = Object.entries(usualLength).flatMap(([name, value]) =>
     flags.has(name) ? [] : [`--${name}=${value}`],
   );
+  let waits: readonly string[] = [];
   const compare: Search['compare'] = async (sides, more, linesOf) => {
     let result: Result | undefined;
     const words = Object.entries(sides).map(
       ([name, place]) => `${name}=${candidates[place]?.side}`,
     );
     try {
-      await compareCommand([...words, ...passed, ...more], additions, (outcome, options) => {
-        ({ result } = outcome);
-        return reportRun(outcome, options, linesOf?.(outcome.result, terminalOf(options)));
-      });
+      await compareCommand(
+        [...words, ...passed, ...more, ...waits],
+        additions,
+        (outcome, options) => {
+          ({ result } = outcome);
+          return reportRun(outcome, options, linesOf?.(outcome.result, terminalOf(options)));
+        },
+      );
     } catch (error) {
       // A side that fails is in the result.
       if (result?.state !== 'complete' || !(error instanceof UserError)) throw error;
       console.error(error.message);
     }
     if (result === undefined) throw new Error('compare has no result');
+    // Another run may begin between two of a search.
+    if (!flags.has('wait')) waits = ['--wait=1h'];
     return result;
   };
   const isCounting = flags.has('counts');

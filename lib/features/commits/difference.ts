@@ -1,4 +1,5 @@
 // What the sides of a search differ by: a time, or with --counts a count.
+import { isFailing } from '../../analysis/phases.ts';
 import { effect, hundredths } from '../../format.ts';
 import { verdictWord } from '../../report/metric-words.ts';
 import { countNames, type CountName } from '../../result/counts.ts';
@@ -22,9 +23,10 @@ export interface Difference {
 export type Reading = (result: Result, side: string) => Difference | undefined;
 
 /** By the metric that the comparison is judged by. */
-export const byTime: Reading = ({ comparisons }, side) => {
+export const byTime: Reading = ({ comparisons, variants }, side) => {
   const found = comparisons.find(({ variant, ratio }) => variant === side && ratio > 0);
-  if (found === undefined) return undefined;
+  const measured = variants.find(({ name }) => name === side);
+  if (found === undefined || measured === undefined || isFailing(measured)) return undefined;
   const { metric, ratio, ci95, verdict } = found;
   const text = effect(ratio, ci95);
   return {
