@@ -41,7 +41,7 @@ async function ask(
 ): Promise<Build> {
   const [argument, pattern, oldest] = questions[name];
   // A variable does not replace a binary that its variant names.
-  const remedy = isNamed ? 'with --bin name' : `set ${toolVariable(name)} to`;
+  const remedy = isNamed ? 'name in its place' : `set ${toolVariable(name)} to`;
   const { code, stdout, stderr } = await run({
     command: binary,
     args: [argument],

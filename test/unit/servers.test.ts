@@ -29,7 +29,7 @@ describe('a version', () => {
     const refusal = await refusalOf(
       serverBuild('nginx', answering('something else'), undefined, true),
     );
-    expect(refusal).toContain('(something else): with --bin name the one to measure');
+    expect(refusal).toContain('(something else): name in its place the one to measure');
   });
 
   it('runs a binary once for its version, and again after a failure', async () => {
