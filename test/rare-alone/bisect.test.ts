@@ -52,7 +52,7 @@ test('bisect finds the commit that made a server slower, beside one that fails u
   expect(run.stdout()).toMatch(/Change 2\) is left out\.$/m);
   // The one that fails may be the cause as well.
   expect(run.stdout()).toMatch(
-    /^One of 2 commits with a probability of .*: \w{9} \(.* Change 2\) or \w{9} \(.* Change 3\)\. It is −\d+ % \[.*\] slower\.$/m,
+    /^One of 2 commits with a probability of .*: \w{9} \(.* Change 2\) or \w{9} \(.* Change 3\)\. It is −[\d.]+ % \[.*\] slower\.$/m,
   );
 });
 
