@@ -1,4 +1,4 @@
-// Searches among commits and other sides, in complete runs.
+// A search among commits, in complete runs.
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -6,7 +6,7 @@ import { expect, test } from 'vitest';
 import { newClosedFolder } from '../fixtures/new-folder.ts';
 import { newOut, startCommand, useHome } from '../scenario-run.ts';
 
-const home = useHome(['k6', 'nginx']);
+const home = useHome(['k6']);
 
 test('bisect finds the commit that made a server slower, beside one that fails under load', async () => {
   const repo = join(home.folder, 'history');
@@ -53,24 +53,5 @@ test('bisect finds the commit that made a server slower, beside one that fails u
   // The one that fails may be the cause as well.
   expect(run.stdout()).toMatch(
     /^One of 2 commits with a probability of .*: \w{9} \(.* Change 2\) or \w{9} \(.* Change 3\)\. It is −[\d.]+ % \[.*\] slower\.$/m,
-  );
-});
-
-test('bisect --counts finds the config of a list that sends more', async () => {
-  const list = join(home.folder, 'configs.txt');
-  const configs = [1, 2, 3].map((number) => {
-    const config = join(home.folder, `c${number}.conf`);
-    const header = number < 3 ? '' : `add_header X-Pad ${'p'.repeat(100)};`;
-    const server = `server { listen 8080; location / { return 200 "page"; } }`;
-    writeFileSync(config, `events { }\nhttp { access_log off; ${header} ${server} }\n`);
-    return config;
-  });
-  writeFileSync(list, configs.join('\n'));
-  const run = startCommand(['bisect', list, '--counts', '--out', newOut()], home.env);
-  expect(await run.ended, run.stdout() + run.stderr()).toBe(0);
-  expect(run.stdout()).toContain('The search is for the side that made +109 bytes.\n');
-  const cause = configs.at(-1);
-  expect(run.stdout()).toContain(
-    `The side with a probability of over 99 %: ${cause}. It has +109 bytes per request.\n`,
   );
 });
