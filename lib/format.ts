@@ -192,6 +192,22 @@ export function counts(count: number, noun: string): string {
   return `${whole(count)} ${noun}${count === 1 ? '' : 's'}`;
 }
 
+/** 2.003 is "2", 0.497 is "0.5", 104 is "104". */
+export const amountText = (value: number): string => hundredths(value).replace(/\.?0+$/, '');
+
+const signedText = (value: number): string =>
+  `${value < 0 ? '−' : '+'}${amountText(Math.abs(value))}`;
+
+/** "+3", "+0.02 [−0.5, +0.54]". */
+export function differenceText({
+  difference,
+  low,
+  high,
+}: Readonly<Record<'difference' | 'low' | 'high', number>>): string {
+  const text = difference === 0 ? '0' : signedText(difference);
+  return low === high ? text : `${text} [${signedText(low)}, ${signedText(high)}]`;
+}
+
 /** 1.5 is "1.5 cores", 1 is "1 core"; with at most two decimals. */
 export function coreCount(count: number): string {
   const cores = Number(count.toFixed(2));

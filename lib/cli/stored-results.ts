@@ -109,8 +109,15 @@ function askedOf({
   warmupLimitSeconds,
   arrivals,
 }: VariantResult['load']) {
-  const length = { command, threads, durationSeconds, requests };
-  return { ...length, warmupSeconds, warmupLimitSeconds, arrivals };
+  return {
+    command,
+    threads,
+    durationSeconds,
+    requests,
+    warmupSeconds,
+    warmupLimitSeconds,
+    arrivals,
+  };
 }
 
 /** Whether a comparison of the plan may be decided by the metric. */

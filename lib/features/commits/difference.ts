@@ -1,6 +1,6 @@
 // What the sides of a search differ by: a time, or with --counts a count.
 import { isFailing } from '../../analysis/phases.ts';
-import { effect, hundredths } from '../../format.ts';
+import { differenceText, effect } from '../../format.ts';
 import { verdictWord } from '../../report/metric-words.ts';
 import { countNames, type CountName } from '../../result/counts.ts';
 import type { Result, Verdict } from '../../result/result.ts';
@@ -55,8 +55,7 @@ export const byCount =
     );
     if (found === undefined) return undefined;
     const { difference, low, high } = found;
-    const ends = low === high ? '' : ` [${signed(low)}, ${signed(high)}]`;
-    const text = `${signed(difference)}${ends} ${name}`;
+    const text = `${differenceText(found)} ${name}`;
     return {
       size: difference,
       range: [low, high],
@@ -78,9 +77,3 @@ export const countThatDiffers = (result: Result, side: string): CountName | unde
     const direction = byCount(name)(result, side)?.direction;
     return direction === 'more' || direction === 'less';
   });
-
-function signed(value: number): string {
-  if (Math.abs(value) < 0.005) return '0';
-  const shown = hundredths(Math.abs(value)).replace(/\.?0+$/, '');
-  return `${value < 0 ? '−' : '+'}${shown}`;
-}

@@ -1,9 +1,10 @@
 // --fail-if with counts: which conditions hold for what was counted.
 import { metricNames } from '../../analysis/metrics.ts';
 import { usageError, UserError, unknownWord } from '../../errors.ts';
+import { differenceText } from '../../format.ts';
 import { countNames, type Counted, type CountName } from '../../result/counts.ts';
 import type { Reader } from '../../scenario/load/flags.ts';
-import { differenceText, meanOf } from './difference.ts';
+import { meanOf } from './difference.ts';
 
 /** Holds if the whole interval of the difference is above a limit: per request, or as a share of the baseline. */
 export interface Condition {

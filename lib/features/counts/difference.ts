@@ -1,6 +1,5 @@
 // How far the counts of two sides differ, and how sure that is.
 import { extent, mean, studentQuantile, variance } from '../../analysis/statistics.ts';
-import { hundredths } from '../../format.ts';
 import { countNames, type Counted, type CountName } from '../../result/counts.ts';
 
 export type CountedSide = Counted['sides'][number];
@@ -67,19 +66,3 @@ export function differencesOf([baseline, ...others]: readonly CountedSide[]): Co
 /** Whether the sides differ for sure. */
 export const differs = ({ low, high }: Pick<CountDifference, 'low' | 'high'>): boolean =>
   low > 0 || high < 0;
-
-/** 2.003 is "2", 0.497 is "0.5", 104 is "104". */
-export const amountText = (value: number): string => hundredths(value).replace(/\.?0+$/, '');
-
-const signedText = (value: number): string =>
-  `${value < 0 ? '−' : '+'}${amountText(Math.abs(value))}`;
-
-/** "+3", "+0.02 [−0.5, +0.54]". */
-export function differenceText({
-  difference,
-  low,
-  high,
-}: Pick<CountDifference, 'difference' | 'low' | 'high'>): string {
-  const text = difference === 0 ? '0' : signedText(difference);
-  return low === high ? text : `${text} [${signedText(low)}, ${signedText(high)}]`;
-}

@@ -1,17 +1,10 @@
 // What was counted, in words.
-import { enumeration } from '../../format.ts';
+import { amountText, differenceText, enumeration } from '../../format.ts';
 import type { Contribution } from '../../report/contribution.ts';
 import { figure, leftColumn, rightColumn, tableOf, type Table } from '../../report/table.ts';
 import { countNames, type Counted, type CountName } from '../../result/counts.ts';
 import type { Result } from '../../result/result.ts';
-import {
-  amountText,
-  differenceText,
-  differs,
-  meanOf,
-  type CountDifference,
-  type CountedSide,
-} from './difference.ts';
+import { differs, meanOf, type CountDifference, type CountedSide } from './difference.ts';
 
 /** In the table, a single one, and as what a side does. */
 const words: Readonly<Record<CountName, { title: string; one: string; does: string }>> = {
