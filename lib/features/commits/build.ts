@@ -184,8 +184,8 @@ function filesIn(tree: string): string {
 }
 
 /**
- * Adds the repository's folder to the clone's index, and makes the clone's files from that: so git reads no settings of the repository and
- * writes nothing there. Files that git ignores are left out, unless they were added.
+ * Adds the repository's folder to the clone's index, and makes the clone's files from that: so git reads no other settings of the
+ * repository, and writes nothing there. Files that git ignores are left out, unless they were added.
  */
 async function takeChanges(top: string, { name, hash, tree }: Commit, signal: AbortSignal) {
   const states = (await git(top, ['ls-files', '-t', '-z'], signal)).split('\0');
