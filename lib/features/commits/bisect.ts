@@ -12,6 +12,7 @@ import type { Additions, RunPart } from '../../cli/feature.ts';
 import { reportRun, terminalOf } from '../../cli/run-output.ts';
 import { UserError } from '../../errors.ts';
 import { counts, enumeration, percent } from '../../format.ts';
+import { present } from '../../present.ts';
 import { figure, leftColumn, tableOf, terminalTable, type Table } from '../../report/table.ts';
 import type { Result } from '../../result/result.ts';
 import { typed } from '../../setup/paths.ts';
@@ -32,7 +33,7 @@ const ownFlags: Readonly<Record<string, Flag>> = {
   bad: { value: 'COMMIT', help: 'a later one, which has the difference (HEAD)' },
 };
 
-/** Those of compare that have a meaning in each of several runs. */
+/** Returns compare's flags that have a meaning in each of several runs. */
 function bisectFlags(parts: readonly RunPart[]): Record<string, Flag> {
   const flags: Record<string, Flag> = { ...ownFlags, ...compareFlagsWith(parts) };
   const ofOneRun = ['fail-if', 'json', 'quick', 'precision', 'max-time', 'name', 'h3'];
@@ -47,7 +48,7 @@ const help = [
   '',
   'Finds the commit between two that made the server faster or slower. Compares the two first, then up to six commits between them in ' +
     'the same rounds, until one is the cause with a probability of 95 %. Commits that do not build or answer are left out. It follows ' +
-    'first parents, and changes nothing in the repository. A FILE has a side in each line instead, such as the versions of a package: ' +
+    'first parents, looks into a merge that is the cause, and changes nothing in the repository. A FILE has a side in each line instead, such as the versions of a package: ' +
     'the good one first, the bad one last. With --counts it finds what changed a count.',
 ];
 
@@ -74,7 +75,7 @@ interface Search {
   isCounting: boolean;
   /** How these are read from a result. */
   reading: Reading;
-  /** Flags of the runs with several, unless the user gives others. */
+  /** The flags of runs with several, unless the user gives others. */
   flagsOfMany: readonly string[];
   runs: Measured[][];
   /** Places of those that do not build or answer. */
@@ -92,7 +93,47 @@ export async function bisectCommand(
     printGroupedHelp(help, known, parsed.positionals.includes('all'));
     return parsed.flags.has('help') ? 0 : 2;
   }
-  const search = await searchOf(parsed, known, additions);
+  const candidates = await readCandidates(parsed, known);
+  const searchAmong = searchesFor(parsed, known, additions);
+  const { exitCode, cause, direction } = await find(searchAmong(candidates));
+  if (cause !== undefined && direction !== undefined) await lookInto(cause, direction, searchAmong);
+  return exitCode;
+}
+
+/** Searches among the commits of a merge, and of merges in it. */
+async function lookInto(
+  merge: Candidate,
+  direction: Difference['direction'],
+  searchAmong: (candidates: readonly Candidate[]) => Search,
+): Promise<void> {
+  if (merge.merged === undefined) return;
+  say('', `${merge.text} is a merge, so the search goes on in the commits that it brings in.`);
+  let candidates: readonly Candidate[];
+  try {
+    candidates = await merge.merged();
+  } catch (error) {
+    if (!(error instanceof UserError)) throw error;
+    say(`It cannot: ${error.message}`);
+    return;
+  }
+  const inside = await find(searchAmong(candidates), direction);
+  if (inside.cause === undefined) say('', `The answer is the merge, ${merge.text}.`);
+  else await lookInto(inside.cause, direction, searchAmong);
+}
+
+/** The end of a search. */
+interface Outcome {
+  exitCode: 0 | 1 | 3;
+  /** The cause, if one was found, and the direction of its difference. */
+  cause?: Candidate;
+  direction?: Difference['direction'];
+}
+
+/**
+ * Searches, and prints what it finds.
+ * @param wanted the direction that the difference must have
+ */
+async function find(search: Search, wanted?: Difference['direction']): Promise<Outcome> {
   const { candidates, what } = search;
   const last = candidates.length - 1;
   say(`${counts(last, what)} after ${nameOf(search, 0)}; it and ${nameOf(search, last)} first:`);
@@ -105,25 +146,28 @@ export async function bisectCommand(
   if (whole === undefined || whole.direction === 'none') {
     const remedy = search.isCounting ? '' : ': give more --rounds, or --metric cpu';
     say('', `Whether the two differ is not decided, so there is nothing to look for yet${remedy}.`);
-    return 1;
+    return { exitCode: 1 };
   }
-  if (whole.direction === 'same') {
-    say('', `The two do not differ, so there is no ${what} to find.`);
-    return 3;
+  if (whole.direction === 'same' || whole.direction !== (wanted ?? whole.direction)) {
+    const so = whole.direction === 'same' ? '' : ' in that direction';
+    say('', `The two do not differ${so}, so there is no ${what} to find.`);
+    return { exitCode: 3 };
   }
   if (search.isCounting) say('', `The search is for the ${what} that made ${whole.text}.`);
   const found = await narrowDown(search, whole);
-  if (found === undefined) return 1;
-  return confirm(search, found, whole);
+  if (found === undefined || !(await isConfirmed(search, found, whole))) return { exitCode: 1 };
+  const [place = 0, ...others] = found;
+  const cause = others.length === 0 ? candidates[place] : undefined;
+  return { exitCode: 0, ...present({ cause }), direction: whole.direction };
 }
 
-async function searchOf(
+/** Returns the function that prepares a search. */
+function searchesFor(
   parsed: Arguments,
   known: Readonly<Record<string, Flag>>,
   additions: Additions,
-): Promise<Search> {
+): (candidates: readonly Candidate[]) => Search {
   const { flags, lists } = parsed;
-  const candidates = await readCandidates(parsed, known);
   const passed = [...flags].flatMap(([name, value]) => {
     if (name in ownFlags) return [];
     if (known[name]?.value === undefined) return [`--${name}`];
@@ -133,11 +177,12 @@ async function searchOf(
     flags.has(name) ? [] : [`--${name}=${value}`],
   );
   let waits: readonly string[] = [];
-  const compare: Search['compare'] = async (sides, more, linesOf) => {
+  const compare = async (
+    words: readonly string[],
+    more: readonly string[],
+    linesOf?: LinesOf,
+  ): Promise<Result> => {
     let result: Result | undefined;
-    const words = Object.entries(sides).map(
-      ([name, place]) => `${name}=${candidates[place]?.side}`,
-    );
     try {
       await compareCommand(
         [...words, ...passed, ...more, ...waits],
@@ -158,16 +203,21 @@ async function searchOf(
     return result;
   };
   const isCounting = flags.has('counts');
-  return {
+  return (candidates) => ({
     candidates,
     what: flags.has('repo') ? 'commit' : 'side',
-    compare,
+    compare(sides, more, linesOf) {
+      const words = Object.entries(sides).map(
+        ([name, place]) => `${name}=${candidates[place]?.side}`,
+      );
+      return compare(words, more, linesOf);
+    },
     isCounting,
     reading: isCounting ? byCount('syscalls') : byTime,
     flagsOfMany: isCounting ? [] : [...lengths, ...withoutLook],
     runs: [],
     skipped: new Set(),
-  };
+  });
 }
 
 /** Runs candidates until one, or several that none that builds lies between, is the cause. @returns their places */
@@ -239,7 +289,7 @@ function candidatesTable(search: Search, places: readonly number[], result: Resu
   ]);
 }
 
-/** Of a candidate to the good one; undefined for the good one, and where nothing was measured. */
+/** Returns the difference of a candidate to the good one; undefined for the good one, or if nothing was measured. */
 const differenceOf = (place: number, { candidates, reading }: Search, result: Result) =>
   reading(result, nameAt(place, candidates));
 
@@ -250,14 +300,14 @@ function placeIn(message: string, places: readonly number[], { candidates }: Sea
 }
 
 /**
- * Compares the cause with the one before it, and says why they differ. Returns the exit code.
+ * Compares the cause with the one before it, and prints why they differ. Returns whether they differ as good and bad do.
  * @param open the places that may be the cause: none between them can be measured
  */
-async function confirm(
+async function isConfirmed(
   search: Search,
   open: readonly number[],
   whole: Difference,
-): Promise<number> {
+): Promise<boolean> {
   const { candidates, skipped, what } = search;
   const found = open.at(-1) ?? 0;
   let before = (open[0] ?? 1) - 1;
@@ -269,7 +319,7 @@ async function confirm(
       '',
       `That is not what good and bad differ by: no ${what} alone is the cause.${remedyOf(search)}`,
     );
-    return 1;
+    return false;
   }
   const probabilities = firstBad(search.runs, candidates.length - 1);
   const probability = total(open, (place) => probabilities[place - 1] ?? 0);
@@ -278,9 +328,8 @@ async function confirm(
   say(
     '',
     `${which} with a probability of ${sure}: ${namesOf(search, open)}. It ${difference.words}${partOf(difference, whole, what)}.`,
-    ...open.flatMap((place) => candidates[place]?.ifFound ?? []),
   );
-  return 0;
+  return true;
 }
 
 /** Says whether the cause is only a part of the whole difference. */
@@ -300,7 +349,7 @@ function nameAt(place: number, candidates: readonly Candidate[]): string {
 
 const nameOf = ({ candidates }: Search, place: number): string => candidates[place]?.text ?? '';
 
-/** At most five by name. */
+/** Returns the names of at most five, or how many there are. */
 function namesOf(search: Search, places: readonly number[]): string {
   if (places.length <= 5)
     return enumeration(

@@ -1,4 +1,4 @@
-// What a search looks among: the commits of a history, or the sides that a file lists.
+// The candidates of a search: the commits of a history, or the sides that a file lists.
 import type { Arguments, Flag } from '../../cli/arguments.ts';
 import { readName } from '../../cli/sides.ts';
 import { inOneLine, prefixed, usageError } from '../../errors.ts';
@@ -6,15 +6,15 @@ import { readBytes } from '../../files.ts';
 import { counts } from '../../format.ts';
 import { shownCommand } from '../../secrets.ts';
 import { fromCallersFolder } from '../../setup/paths.ts';
-import { commitsBetween, type Listed } from './git.ts';
+import { commitsBetween, forkOf, type Listed } from './git.ts';
 
 export interface Candidate {
-  /** As a side of compare. */
+  /** The candidate as a side of compare. */
   side: string;
   /** What it is called. */
   text: string;
-  /** What to say if it is the one. */
-  ifFound?: string;
+  /** Returns the commits that a merge brings in, from the one on where its parents part. Absent if it is no merge of two. */
+  merged?: () => Promise<Candidate[]>;
 }
 
 /** What makes sides of commits. */
@@ -49,16 +49,20 @@ export async function readCandidates(
   };
   const repo = needed('repo');
   needed('serve');
-  const commits = await commitsBetween(repo, needed('good'), flags.get('bad') ?? 'HEAD');
-  return commits.map(ofCommit);
+  return candidatesBetween(repo, needed('good'), flags.get('bad') ?? 'HEAD');
 }
 
-function ofCommit({ hash, about, parents }: Listed): Candidate {
-  const short = hash.slice(0, 9);
-  const commit = { side: hash, text: `${short} (${about})` };
-  if (parents.length < 2) return commit;
-  const ifFound = `It is a merge: bisect --good $(git merge-base ${short}^1 ${short}^2) --bad ${short}^2 looks into what it merged.`;
-  return { ...commit, ifFound };
+async function candidatesBetween(repo: string, good: string, bad: string): Promise<Candidate[]> {
+  const commits = await commitsBetween(repo, good, bad);
+  return commits.map((commit) => ofCommit(repo, commit));
+}
+
+function ofCommit(repo: string, { hash, about, parents }: Listed): Candidate {
+  const commit: Candidate = { side: hash, text: `${hash.slice(0, 9)} (${about})` };
+  const [ours = '', theirs, ...others] = parents;
+  if (theirs !== undefined && others.length === 0)
+    commit.merged = async () => candidatesBetween(repo, await forkOf(repo, ours, theirs), theirs);
+  return commit;
 }
 
 /** Empty lines, and those that begin with #, are left out. */

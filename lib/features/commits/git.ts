@@ -79,12 +79,19 @@ export async function commitsBetween(repo: string, good: string, bad: string): P
   if (after.length === 0)
     throw usageError(`--bad ${bad} has no commit after --good ${good}: is it the other way round?`);
   if (after[0]?.parents[0] !== first.hash) {
-    const fork = await git(top, ['merge-base', first.hash, last.hash]);
+    const fork = await forkOf(top, first.hash, last.hash);
     throw usageError(
       `--bad ${bad} does not come after --good ${good} by first parents: they part at ${fork.slice(0, 9)}, which may be the good one`,
     );
   }
   return [first, ...after];
+}
+
+/** Returns the last commit that two commits have in common. Throws UserError (exit code 2) if there is none. */
+export async function forkOf(repo: string, one: string, other: string): Promise<string> {
+  const { top } = await repositoryAt(repo);
+  const hash = await git(top, ['merge-base', one, other]);
+  return hash.trim();
 }
 
 /** The path of a file of git's, also for a work tree that shares another's. */
@@ -106,7 +113,7 @@ export async function git(
     args: ['-c', 'core.hooksPath=/dev/null', '-c', 'core.fsmonitor=false', ...args],
     cwd: folder,
     env: {
-      // Those of a hook name another repository.
+      // The GIT_ variables of a hook name another repository.
       ...withoutVariables(process.env, 'GIT_'),
       GIT_LFS_SKIP_SMUDGE: '1',
       // A submodule's index stays as it is.
