@@ -12,9 +12,9 @@ export type Obstacle =
   | { kind: 'alsoLoaded'; name: string; by: string }
   | { kind: 'otherCpus'; name: string; cpus: number[] }
   | { kind: 'failing'; name: string; successRatio: number }
-  /** As bodyRatioOf. */
+  /** `bodyRatio` is that of bodyRatioOf. */
   | { kind: 'otherBodies'; name: string; bodyRatio: number; page?: string }
-  /** As shareOfOtherBodies. */
+  /** `share` is that of shareOfOtherBodies. */
   | { kind: 'severalBodies'; name: string; share: number }
   | { kind: 'belowRate' | 'generatorLimit'; name: string }
   /** Share of the requests under way, 0 to 1. */
@@ -34,7 +34,10 @@ export interface Disagreement {
   isTaken: boolean;
 }
 
-export interface Judgement extends Omit<Comparison, 'why' | 'disagreement' | 'obstacles'> {
+export interface Judgement extends Omit<
+  Comparison,
+  'why' | 'obstacle' | 'disagreement' | 'obstacles'
+> {
   /** null: the verdict is that of the interval. */
   why: Obstacle | null;
   /** Why other metrics have no verdict although the comparison's own metric has one. */
@@ -47,7 +50,7 @@ export interface Judgement extends Omit<Comparison, 'why' | 'disagreement' | 'ob
 const leastDisagreement = Math.log(1.05);
 
 /**
- * Why requests/s and CPU per request disagree; null if they agree: both say better, or both worse, however much each.
+ * Returns why requests/s and CPU per request disagree; null if they agree: both say better, or both worse, however much each.
  * @param rps ln(variant / baseline) per round
  * @param cpu the same of CPU per request. The sum of both is CPU use.
  */

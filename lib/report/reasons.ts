@@ -17,9 +17,14 @@ export function inWords(judgement: Judgement, sameWithin: number): Comparison {
   return {
     ...rest,
     why: obstacle === null ? intervalText(judgement, sameWithin) : obstacleText(obstacle),
+    ...present({ obstacle: obstacle?.kind }),
     disagreement: disagreement === null ? '' : disagreementText(disagreement),
     ...present({
-      obstacles: obstacles?.map(({ metric, why }) => ({ metric, why: obstacleText(why) })),
+      obstacles: obstacles?.map(({ metric, why }) => ({
+        metric,
+        why: obstacleText(why),
+        obstacle: why.kind,
+      })),
     }),
   };
 }
@@ -95,7 +100,7 @@ export const coresText = (cpus: readonly number[]): string =>
 /** @param by as Phase.alsoLoadedBy */
 export const strangerText = (by: string): string => by || 'another program';
 
-/** Why the same waits take more from one side than from the other. */
+/** Returns why the same waits take more from one side than from the other. */
 function unlikeText(unlike: 'depth' | 'cost' | 'jobs', other: string): string {
   switch (unlike) {
     case 'depth':

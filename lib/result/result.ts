@@ -57,7 +57,7 @@ const runName = v.pipe(
 const program = v.pipe(text, v.regex(/^(?!\.\.?$)[^/\p{Cc}]{1,255}$/u, 'may have no / in it'));
 const readonlyTexts: Form<readonly string[]> = texts;
 
-/** What else used the machine in a phase's window, as shares (0 to 1) of the time of a side's cores. */
+/** Other use of the machine in a phase's window, as shares (0 to 1) of the time of a side's cores. */
 const noise = open({
   /** Taken by the hypervisor. Shares of the generator's cores are 0 if other hosts make the load. */
   serverStealShare: nonNegative,
@@ -94,7 +94,7 @@ export const counterNames = [
 /** A load phase of a round. */
 const phase = open({
   ...loadFields,
-  /** The class of status that succeeds; `each`: each request has a status of its own. Absent: 2xx and 3xx. */
+  /** The class of status that succeeds; `each`: each request has a status of its own. If absent, these are 2xx and 3xx. */
   expected: optional(expected),
   /** CPU time of all its processes for the responses in the window; null for an address. */
   serverCpuSeconds: orNull(nonNegative),
@@ -122,8 +122,8 @@ const phase = open({
    */
   acceptQueue: optional(open({ overflows: count, backlog: optional(count) })),
   /**
-   * Who else had connections to the server in the round's whole load: the name of another side, '' for another program. Absent: nobody, as
-   * far as is known.
+   * Who else had connections to the server in the round's whole load: the name of another side, '' for another program. Absent if
+   * nobody did, as far as is known.
    */
   alsoLoadedBy: optional(text),
   /** Cores beside the servers' on which its threads might run in the round's whole load; absent without any, and if unknown. */
@@ -174,7 +174,7 @@ const phaseResult = open({
   expected: optional(expected),
   ...each(['latencyMs', 'connectMs', 'firstByteMs', 'sendDelayMs'], latencyFigures),
   readDelayMs: optional(latencyFigures),
-  /** From 1. */
+  /** Counted from 1. */
   phase: integer(1, 100),
   rps: median,
   /** Successes per request, hung ones included; null without requests. */
@@ -270,6 +270,26 @@ const metric = oneOf(['rps', 'cpu', ...latencyMetrics, ...serverMetricNames]);
 export type Metric = v.InferOutput<typeof metric>;
 const verdict = oneOf(['faster', 'slower', 'same', 'inconclusive', 'none']);
 export type Verdict = v.InferOutput<typeof verdict>;
+/** The codes of what prevents a verdict. lib/analysis/judgement.ts has the facts of each, lib/report/reasons.ts the words. */
+const obstacleCode = oneOf([
+  'alsoLoaded',
+  'belowRate',
+  'failing',
+  'generatorLimit',
+  'hanging',
+  'needsCores',
+  'needsRounds',
+  'noFigures',
+  'oneRate',
+  'oneSided',
+  'otherBodies',
+  'otherCpus',
+  'otherFiles',
+  'publishedOnly',
+  'sameSetup',
+  'severalBodies',
+  'stalled',
+]);
 
 /** A comparison by another metric; its verdict is 'none' if only the ratio was asked for. */
 const besideRatio = open({ ...ratioFields, verdict });
@@ -287,6 +307,8 @@ const comparison = open({
   verdict,
   /** The reason for the verdict in words: the interval, or what prevents a verdict. */
   why: text,
+  /** The code of what prevents a verdict; absent if the interval decides. */
+  obstacle: optional(obstacleCode),
   publishedRatio: orNull(nonNegative),
   /** CPU time per request. It has a verdict where requests/s decide and both servers were at their limit, and where it decides. */
   cpu: orNull(open({ ...ratioFields, verdict: orElse(verdict, 'none') })),
@@ -294,10 +316,10 @@ const comparison = open({
   latency: orElse(open(each(latencyMetrics, orNull(besideRatio))), () =>
     byName(latencyMetrics, () => null),
   ),
-  /** The server metrics that are known. Those that were asked for have a verdict. */
+  /** The server metrics that are known. If a metric was asked for, it has a verdict. */
   ofServer: optional(open(each(serverMetricNames, optional(besideRatio)))),
   /** Why other metrics have no verdict although the comparison's own metric has one. */
-  obstacles: optional(list(open({ metric, why: text }))),
+  obstacles: optional(list(open({ metric, why: text, obstacle: optional(obstacleCode) }))),
   /** Ratios in the order of the rounds; empty if there is no comparison. */
   roundRatios: v.pipe(list(ratio), v.maxLength(mostRounds, `has more than ${mostRounds}`)),
   /** Rounds whose ratio is far from the others; they count. */
