@@ -13,8 +13,8 @@ export interface OneSided extends OneSidedDisturbance {
 }
 
 /**
- * Whether the disturbance alone could explain a ratio by this metric with this interval, so that the servers may be equal. Latency is
- * always in doubt. A server that starves takes fewer requests at a time, which costs more CPU time for each.
+ * Returns whether the disturbance alone could explain a ratio by this metric with this interval, so that the servers may be equal. Latency
+ * is always in doubt. A server that starves takes fewer requests at a time, which costs more CPU time for each.
  */
 export function isDoubtful(
   { kind, moves }: OneSided,
@@ -25,7 +25,7 @@ export function isDoubtful(
   return isMoved(metric, kind) && Math.log(low) < moves && Math.log(high) > -moves;
 }
 
-/** Whether such a disturbance moves this metric. Memory, for one, is what it is. */
+/** Returns whether such a disturbance moves this metric. Memory, for one, is what it is. */
 export function isMoved(metric: Metric, kind: OneSided['kind']): boolean {
   if (metric === 'cpu') return kind === 'starved';
   return isLatency(metric) || metrics[metric].isOfSpeed;
@@ -138,7 +138,10 @@ function oneStarved(more: Measured, less: Measured): OneSided | undefined {
  */
 const ownJobs = 0.2;
 
-/** How far waits of both sides may move CPU time per request, if one of them has jobs of its own; undefined for short or unknown waits. */
+/**
+ * Returns how far waits of both sides may move CPU time per request, if one of them has jobs of its own; undefined for short or unknown
+ * waits.
+ */
 export function starvedAlike(baseline: Measured, variant: Measured): OneSided | undefined {
   const [waits, otherWaits] = [byRound(baseline, ofWaits), byRound(variant, ofWaits)];
   if (waits.length < minimumRounds || otherWaits.length < minimumRounds) return undefined;
@@ -155,6 +158,15 @@ export function starvedAlike(baseline: Measured, variant: Measured): OneSided | 
     unlike: 'jobs',
     moves: Math.log(((1 - share) * (1 - ownJobs)) / left),
   };
+}
+
+/** Returns the share of its time that a server waited for cores which others used, in the mean of its rounds; 0 if unknown. */
+export function lostToOthers(side: Measured): number {
+  const waited = byRound(side, ({ waitedShare }) => waitedShare);
+  const used = byRound(side, ofOthers);
+  if (waited.length === 0 || used.length === 0) return 0;
+  // Both vary from round to round. Tasks of one server wait for each other too.
+  return Math.min(mean(waited), mean(used));
 }
 
 type ShareOf = (phase: Phase) => number | undefined;

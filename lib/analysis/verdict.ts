@@ -1,4 +1,4 @@
-// From the rounds' figures to verdicts. The method: docs/verdicts.md.
+// Turns the rounds' figures into verdicts. docs/verdicts.md describes the method.
 import { byName, present, allNames, zip } from '../present.ts';
 import type {
   BesideRatio,
@@ -24,7 +24,7 @@ import {
 } from './limit.ts';
 import { alphaAt, type Look } from './looks.ts';
 import { isLatency, judgedBy, metricNames, metrics } from './metrics.ts';
-import { isDoubtful, oneSided, starvedAlike } from './one-sided.ts';
+import { isDoubtful, lostToOthers, oneSided, starvedAlike } from './one-sided.ts';
 import { alsoLoadedBy, isFailing, otherCpusOf, shareHung, tolerableFailures } from './phases.ts';
 import { dependenceOf, falseHolds, outliersOf, roundsToDecide, swayingRound } from './rounds.ts';
 import {
@@ -53,7 +53,7 @@ export interface MeasuredVariant extends Pick<
   /** The baseline's name; absent for a baseline. */
   against?: string;
   needsServerCores?: number;
-  /** Absent: loopback. */
+  /** Default: loopback. */
   network?: NetworkSpec;
   /** The rate that a load in steps found in each round, as in FoundRate. */
   found?: readonly Pick<FoundRate, 'rate' | 'atLeast'>[];
@@ -223,12 +223,16 @@ function compare(questions: Questions, alpha: number, rules: Rules): Judgement {
   let disagreement: Disagreement | null = null;
   if (cpu !== null)
     disagreement = disagreementOf(pair, logs, logRatios(...cpu), alpha, rules.sameWithin);
-  const judged = (some: readonly number[]) => judge(metric, some, alpha, rules.sameWithin);
+  const loss = lossOf(pair, metric);
+  const judged = (some: readonly number[]) =>
+    judgeWithLoss(some, loss, (ofSome) => judge(metric, ofSome, alpha, rules.sameWithin));
   const swaying = answer.verdict === 'none' ? null : swayingRound(logs, judged);
   const roundAt = (index: number) => variant.rounds[index]?.round ?? NaN;
+  const { ratio, ci95 } = ratioBy(figures);
   return {
     ...about,
-    ...ratioBy(figures),
+    ratio,
+    ci95: widened(ci95, loss),
     roundRatios: zip(...figures).map(([figure, other]) => other / figure),
     outliers: outliersOf(logs).map(roundAt),
     swayedBy: swaying && { round: roundAt(swaying.index), without: swaying.without },
@@ -281,6 +285,36 @@ function judge(metric: Metric, logs: readonly number[], alpha: number, sameWithi
   return verdictOf(gains, alpha, sameWithin);
 }
 
+/** Returns the verdict if it is the same with the pair's loss and without. @param judged judges ln(variant / baseline) per round */
+function judgeWithLoss(
+  logs: readonly number[],
+  loss: number,
+  judged: (logs: readonly number[]) => Judged,
+): Judged {
+  const verdict = judged(logs);
+  const isSure = judged(logs.map((log) => log + loss)) === verdict;
+  return isSure ? verdict : 'inconclusive';
+}
+
+/**
+ * Returns how far a ratio may be off because others took a part of the server's cores, as a logarithm to add to it. A server at its limit
+ * loses requests by that, one that has time left does not. Where both are at their limit, or neither is, both lose alike.
+ */
+function lossOf({ baseline, variant }: Pair, metric: Metric): number {
+  if (metric !== 'rps' || isServerAtLimit(baseline) === isServerAtLimit(variant)) return 0;
+  return isServerAtLimit(variant)
+    ? -Math.log1p(-lostToOthers(variant))
+    : Math.log1p(-lostToOthers(baseline));
+}
+
+const widened = (
+  [low, high]: RatioInterval['interval'],
+  loss: number,
+): RatioInterval['interval'] => [
+  low * Math.exp(Math.min(0, loss)),
+  high * Math.exp(Math.max(0, loss)),
+];
+
 const rateIsSet = ({ load }: Contender): boolean => load.rate !== undefined;
 
 /** The number of files of a page, if latencies are those of pages; else 1. */
@@ -296,7 +330,7 @@ function isMeasurable(figures: readonly number[] | null): figures is readonly nu
   return figures !== null && figures.every((figure) => figure > 0 && Number.isFinite(figure));
 }
 
-/** Why there is no verdict by this metric, whatever the interval. */
+/** Returns why there is no verdict by this metric, whatever the interval. */
 function obstacle(pair: Pair, metric: Metric, { serverCores, control }: Rules): Obstacle | null {
   const { baseline, variant, needsServerCores } = pair;
   const both = [baseline, variant];
@@ -366,15 +400,19 @@ function answerTo(
   { pair, metric, why }: Question,
   logs: readonly number[],
   alpha: number,
-  { sameWithin, control }: Rules,
+  rules: Rules,
 ): Pick<Judgement, 'verdict' | 'why' | 'roundsNeeded'> {
   if (why !== null) return { verdict: 'none', why, roundsNeeded: null };
-  const verdict = judge(metric, logs, alpha, sameWithin);
+  const { sameWithin, control } = rules;
+  const judged = (some: readonly number[]) => judge(metric, some, alpha, sameWithin);
+  const verdict = judgeWithLoss(logs, lossOf(pair, metric), judged);
   const held = control || !metrics[metric].isOfSpeed ? undefined : heldBack(verdict, pair);
   if (held !== undefined) {
     const limited: Obstacle = { kind: 'generatorLimit', name: held.name };
     return { verdict: 'none', why: limited, roundsNeeded: null };
   }
-  const roundsNeeded = verdict === 'inconclusive' ? roundsToDecide(logs, alpha, sameWithin) : null;
+  // More rounds make the interval narrower, and not the loss.
+  const isOpen = verdict === 'inconclusive' && judged(logs) === verdict;
+  const roundsNeeded = isOpen ? roundsToDecide(logs, alpha, sameWithin) : null;
   return { verdict, why: null, roundsNeeded };
 }

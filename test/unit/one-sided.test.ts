@@ -117,6 +117,28 @@ test('a verdict on memory says nothing of requests/s, which the waits of one sid
   );
 });
 
+test('what others took of the cores of a server at its limit widens the interval, if the other server had time left', () => {
+  const few = [989, 990, 988, 991];
+  const comparisonAt = (share: number, shareOfA: number) => {
+    const shares = waits(share, share, share, share);
+    const a = shares.map((each) => second(1000, shareOfA, 0.7, each));
+    const b = shares.map((each, round) => second(few[round] as number, 0.99, 0.7, each));
+    return summarise({ ...facts, metric: 'rps', sameWithin: 0.001 }, [
+      variant('a', a),
+      variant('b', b),
+    ]).comparisons[0] as Comparison;
+  };
+  const quietly = comparisonAt(0, 0.1);
+  expect(quietly.verdict).toBe('slower');
+  const taken = comparisonAt(0.015, 0.1);
+  expect(taken).toMatchObject({ verdict: 'inconclusive', ratio: quietly.ratio });
+  expect(taken.roundsNeeded).toBeNull();
+  expect(taken.ci95[0]).toBe(quietly.ci95[0]);
+  expect(taken.ci95[1]).toBeCloseTo(quietly.ci95[1] / 0.985, 9);
+  // Both lose alike.
+  expect(comparisonAt(0.015, 0.99)).toMatchObject({ verdict: 'slower', ci95: quietly.ci95 });
+});
+
 type Sides = (share: number) => MeasuredVariant[];
 const moreUnderWay: Sides = (share) => {
   const shares = waits(share, share, share, share);
@@ -178,7 +200,9 @@ test('equal waits cost the verdict on CPU per request that jobs of the servers m
   );
   expect(runAt(0.5, 0.6, 'rps').warnings.join()).not.toContain('does not compare');
   // A condition of --fail-if on it asks for that.
-  expect(comparisonAt(0.5, 0.6, 'rps').obstacles).toEqual([{ metric: 'cpu', why }]);
+  expect(comparisonAt(0.5, 0.6, 'rps').obstacles).toEqual([
+    { metric: 'cpu', why, obstacle: 'oneSided' },
+  ]);
   expect(comparisonAt(0.02, 0.6, 'rps').obstacles).toBeUndefined();
   expect(judgedAt(0.5, 0.7)[0]).toBe('slower');
   expect(judgedAt(0.02, 0.6)[0]).toBe('slower');
