@@ -4,7 +4,7 @@ import { serverMetricNames } from '../../result/server-metrics.ts';
 import type { PlanDraft, PlannedVariant } from '../../runner/plan.ts';
 import { estimatedSeconds } from '../../runner/times.ts';
 import { isCounted } from '../../scenario/load.ts';
-import { loadOf } from '../../scenario/variants.ts';
+import { isOwn, loadOf } from '../../scenario/variants.ts';
 
 /**
  * Seconds of a side's load while perf samples its CPU time (if no other purpose makes the load longer), and while perf counts its calls.
@@ -29,13 +29,20 @@ export function isAsked(flags: ReadonlyMap<string, string>): boolean {
 export const withStart = (seconds: number): number =>
   seconds === 0 ? 0 : overheadSeconds.alone + seconds;
 
+/**
+ * Returns whether the loads of all sides together take at most a third of the rounds' time. Servers with a shipped config do nothing by the
+ * clock. Others may have jobs or pauses of every some seconds, which only a long load shows.
+ */
+const isBrief = ({ quick, variants }: PlanDraft): boolean =>
+  quick || variants.every(({ variant: { server } }) => !isOwn(server));
+
 interface AskedLook {
-  /** Those that are looked at. */
+  /** The sides that are loaded alone. */
   sides: readonly PlannedVariant[];
   asksWhy: boolean;
-  /** Of the run so far. */
+  /** The seconds that the run took so far. */
   tookSeconds: number;
-  /** Whether a side has a verdict, which is then checked by loading the side alone. */
+  /** Returns whether a side has a verdict, which is then checked by loading the side alone. */
   isJudged(side: PlannedVariant): boolean;
 }
 
@@ -49,11 +56,13 @@ export function lengthOfLook(
 ) {
   const forCauses = overheadSeconds.withPerf + perfLoadSeconds.counted;
   const overhead = overheadSeconds.alone + (asksWhy ? forCauses : 0);
-  // The loads of all sides together take at most a third of the rounds' time, and no more than --max-time leaves.
+  const ofAll = isBrief(plan)
+    ? Math.min(longestSeconds.ofAll, tookSeconds / 3)
+    : longestSeconds.ofAll;
   const leftSeconds = (plan.maxTimeSeconds ?? Infinity) - tookSeconds;
   const most = Math.min(
     longestSeconds.ofSide,
-    Math.min(longestSeconds.ofAll, tookSeconds / 3) / sides.length,
+    ofAll / sides.length,
     leftSeconds / sides.length - overhead,
   );
   const secondsOf = (side: PlannedVariant) =>

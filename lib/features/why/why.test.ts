@@ -15,6 +15,7 @@ import { flameGraph } from './flame.ts';
 import { cellText } from '../../report/table.ts';
 import { countsIn, placeOf } from './perf-output.ts';
 import { findScenario } from '../../cli/find-scenario.ts';
+import { command, nginx } from '../../scenario/index.ts';
 import type { LoadContext } from '../../runner/under-load.ts';
 import { estimatedSeconds } from '../../runner/times.ts';
 import { lookAlone } from './look.ts';
@@ -292,6 +293,16 @@ it('the time of the look is known before the rounds: a start and a load for each
   });
   expect(plan.variants.map(secondsOf)).toEqual([0, Math.min(took / 6, 10)]);
   expect(plan.variants.map(takes)).toEqual([1.5 + 2.5 + 2, 1.5 + 2.5 + Math.min(took / 6, 10)]);
+  // A server of one's own may do something each 10 s.
+  const variants = scenario.variants
+    .slice(0, 2)
+    .map((variant) => ({ ...variant, server: command('node a.js') }));
+  const own = planOf({ ...scenario, variants }, {});
+  expect(took).toBeLessThan(60);
+  const ofOwn = { sides: own.variants, asksWhy: false, tookSeconds: took, isJudged: () => true };
+  expect(own.variants.map(lengthOfLook(own, ofOwn).secondsOf)).toEqual([10, 10]);
+  const quick = { ...own, quick: true };
+  expect(quick.variants.map(lengthOfLook(quick, ofOwn).secondsOf)).toEqual([took / 6, took / 6]);
 });
 
 it('the causes of a load in steps are not looked at', async () => {
@@ -302,7 +313,15 @@ it('the causes of a load in steps are not looked at', async () => {
         contributionsTo: () => {
           throw new Error('it looks');
         },
-        plan: { stepped, variants: [{ variant: { name: 'workers' }, load: { requests: 1 } }] },
+        plan: {
+          stepped,
+          variants: [
+            {
+              variant: { name: 'workers', server: nginx(['base'], { workers: 1 }) },
+              load: { requests: 1 },
+            },
+          ],
+        },
       },
       result: made,
       flags: new Map(),
