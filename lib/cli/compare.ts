@@ -9,6 +9,7 @@ import type { PlanDraft } from '../runner/plan.ts';
 import { pathOfPage, withRequests } from '../scenario/pages.ts';
 import type { Page, Scenario, Variant } from '../scenario/model.ts';
 import { typed } from '../setup/paths.ts';
+import { anyServer } from '../setup/servers.ts';
 import { askedFlags, readAsked, sideFlags } from './asked.ts';
 import type { AddedSides, Additions, RunPart } from './feature.ts';
 import { sidesWithLoads, type Side } from './side-loads.ts';
@@ -210,7 +211,7 @@ const help = [
   `${typed('compare')} SIDE SIDE … [flags]`,
   '',
   'Compares two to sixteen servers. The first is the baseline. A side is one of:',
-  '  a.conf                  a config of nginx, h2o or nghttpd. The file is not changed.',
+  `  a.conf                  a config of ${anyServer}. The file is not changed.`,
   "  'node server.js'        a command. It listens on 127.0.0.1 at the port in PORT or {port}.",
   '  http://127.0.0.1:8080/  a running server. One on another machine needs --host.',
   'NAME=SIDE names a side: old=a.conf new=b.conf',
@@ -252,7 +253,7 @@ async function isSame(a: Side, b: Side): Promise<boolean> {
   );
 }
 
-/** Whether both are addresses of one port of this machine. Other hosts' names may be different sites of one server. */
+/** Returns whether both are addresses of one port of this machine. Other hosts' names may be different sites of one server. */
 async function areOneAddress(a: Side, b: Side): Promise<boolean> {
   if (a.server.name !== 'address' || b.server.name !== 'address') return false;
   const [one, other] = [new URL(a.server.origin), new URL(b.server.origin)];

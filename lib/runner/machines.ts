@@ -3,9 +3,10 @@ import { divideCores, type AskedCores, type Cores } from '../machine/cores.ts';
 import { readProcessors } from '../machine/processors.ts';
 import { byName } from '../present.ts';
 import type { Environment } from '../result/environment.ts';
-import type { Scenario, ServerName, ServerSpec } from '../scenario/model.ts';
+import type { Scenario, ServerSpec } from '../scenario/model.ts';
 import { versionsOf } from '../servers/build.ts';
 import { startServer, type RunningServer, type StartOptions } from '../servers/index.ts';
+import type { ServerName } from '../setup/servers.ts';
 import type { ToolName } from '../setup/tools.ts';
 
 /** Another machine for the servers, which may have programs that this one lacks. */

@@ -15,7 +15,7 @@ import type { Metric } from '../result/result.ts';
 import { serverMetricNames, type ServerMetric } from '../result/server-metrics.ts';
 import { latencyMetrics } from '../scenario/latency-metrics.ts';
 import { isAtRate, isCounted, secondsFor, type FitOptions } from '../scenario/load.ts';
-import type { Scenario, ServerName, ServerSpec, Variant } from '../scenario/model.ts';
+import type { Scenario, ServerSpec, Variant } from '../scenario/model.ts';
 import {
   baselineName,
   fitVariantLoad,
@@ -24,6 +24,7 @@ import {
   networkOf,
 } from '../scenario/variants.ts';
 import { fileLimitFor, hardFilesLimit, requireFiles } from '../servers/rights.ts';
+import type { ServerName } from '../setup/servers.ts';
 import type { PlannedEnclosure } from './enclosure.ts';
 import {
   groupsOf,
@@ -39,7 +40,7 @@ import {
 } from './plan.ts';
 import { estimatedSeconds, secondsPerRound } from './times.ts';
 
-/** What a user may choose. Absent: as the scenario, or the default. */
+/** The user's choices. A field that is absent keeps the scenario's value, or the default. */
 export interface PlanOptions
   extends
     Pick<
@@ -48,7 +49,7 @@ export interface PlanOptions
     >,
     Partial<Pick<Plan, 'sameWithin' | 'keepSecrets'>>,
     Pick<FitOptions, 'durationSeconds' | 'warmupSeconds' | 'arrivals'> {
-  /** Not with `precision`. */
+  /** It cannot be combined with `precision`. */
   rounds?: number;
   /** Conditions of the exit code; a plan with too few rounds for a verdict is then refused. */
   failIf?: { gates?: readonly { metric?: Metric }[] };
@@ -58,7 +59,7 @@ export interface PlanOptions
   atAddresses?: true;
   /** The flags of the command by name, for the planners. */
   flags?: ReadonlyMap<string, string>;
-  /** Absent: the plan has what the core can make. */
+  /** Default: the plan has only parts of the core. */
   planners?: readonly Planner[];
 }
 
@@ -162,7 +163,7 @@ function plannedVariants(
 ): PlannedVariant[] {
   const { quick, exact, durationSeconds, warmupSeconds, arrivals, planners = [] } = options;
   const runnable = shown.filter(isRunnable);
-  // Servers with a config are nginx, h2o and nghttpd. They answer the first request as fast as later ones.
+  // Servers with a config answer the first request as fast as later ones.
   const isUnknown = options.atAddresses || runnable.some(({ server }) => !isConfigured(server));
   const fit = {
     generatorCores: generatorCores(cores),
@@ -265,7 +266,7 @@ function looksOf(
 }
 
 /**
- * Whether verdicts may end the run. They may not if there are none, if the run measures the noise floor, or if the time limit
+ * Returns whether verdicts may end the run. They may not if there are none, if the run measures the noise floor, or if the time limit
  * comes first; then the single look has the full 5 %.
  */
 function mayEndEarly(plan: PlanDraft): boolean {

@@ -18,9 +18,10 @@ import type {
 } from '../result/result.ts';
 import type { ServerFigures, ServerMetric } from '../result/server-metrics.ts';
 import { isAtRate, type FitOptions, type Load } from '../scenario/load.ts';
-import type { Scenario, ServerName, Variant } from '../scenario/model.ts';
+import type { Scenario, Variant } from '../scenario/model.ts';
 import { pageOf, type RunnableVariant } from '../scenario/variants.ts';
 import type { Answer, RunningServer } from '../servers/index.ts';
+import type { ServerName } from '../setup/servers.ts';
 import type { Enclosure, PlannedEnclosure } from './enclosure.ts';
 import type { MachinesInUse } from './machines.ts';
 import type { UsageSample } from './samples.ts';
@@ -53,7 +54,7 @@ export interface Plan {
   rounds: number;
   /** Ascending; the last is after `rounds`. */
   looks: readonly Look[];
-  /** The number of runs that share the chance of a false verdict: those of an article. Absent: this run alone. */
+  /** The number of runs that share the chance of a false verdict: those of an article. Default: this run alone. */
   together?: number;
   /** No round begins that would not end within it. */
   maxTimeSeconds?: number;
@@ -65,7 +66,7 @@ export interface Plan {
   metric?: Metric;
   /** Other metrics of servers that conditions of the exit code name (--fail-if). */
   alsoAsked?: readonly ServerMetric[];
-  /** Absent: the scenario's phases. */
+  /** Default: the scenario's phases. */
   stepped?: SteppedLoad;
   quick: boolean;
   exact: boolean;
@@ -73,7 +74,7 @@ export interface Plan {
   ownLoopbacks?: true;
   /** A command for the shell before the servers start, in each round. */
   prepare?: string;
-  /** How long a lone answer took, by variant. Absent: not known. */
+  /** How long a lone answer took, by variant. Default: unknown. */
   answerSeconds?: ReadonlyMap<string, number>;
   /** load.json has credentials and bodies as they are sent. */
   keepSecrets?: true;
@@ -113,7 +114,7 @@ export interface SteppedLoad {
   /** Returns the outcome of a step in a few words. */
   textOf(step: RateStep): string;
   /**
-   * What a side found in a round.
+   * Returns the rate that a side found in a round.
    * @throws UserError, which ends the run, or Disturbance
    */
   foundBy(side: SteppedSide): SteppedRound;
@@ -150,7 +151,7 @@ export interface Group {
   sides: readonly PlannedVariant[];
   /** Mean length of a turn; absent: the engine chooses. */
   sliceSeconds?: number;
-  /** The sides warm up at the same time. Absent: one after the other. */
+  /** The sides warm up at the same time. Default: one after the other. */
   warmTogether?: true;
   /** The pages of a mix have no load of their own after that of all. */
   withoutEachPage?: true;
@@ -177,7 +178,7 @@ const connectionBytes = 64 * 1024;
 /** Length of a turn on cores that server and generator share: the kernel needs some time to spread their threads anew. */
 const sharedSliceSeconds = 0.25;
 
-/** Whether the run measures start-up times. */
+/** Returns whether the run measures start-up times. */
 export function isStartTimed(
   metric: Metric | undefined,
   alsoAsked: readonly ServerMetric[] = [],
@@ -185,7 +186,7 @@ export function isStartTimed(
   return [metric, ...alsoAsked].includes('startup');
 }
 
-/** Whether a variant can take turns: not in an enclosure of a feature, which is for one variant, nor with several phases. */
+/** Returns whether a variant can take turns: not in an enclosure of a feature, which is for one variant, nor with several phases. */
 export function isInTurns(
   { phases }: Scenario,
   { enclosure }: Pick<PlannedVariant, 'enclosure'>,
@@ -273,7 +274,7 @@ export interface RunBase {
   /** Where its figures go besides the folder; null: nowhere. */
   sink: Sink | null;
   signal: AbortSignal;
-  /** What the features add to its report. */
+  /** The features' additions to its report. */
   contributionsTo: Contribute;
   /** The sentences of their findings. */
   templates: AnyTemplates;
@@ -411,13 +412,13 @@ export interface Sink {
 export interface Attempt {
   /** Its number in folders and tags. */
   round: number;
-  /** First answers by variant; the round adds its own. Absent: none is a first start. */
+  /** First answers by variant; the round adds its own. Default: none is a first start. */
   answers?: Map<string, Answer>;
   /** Called before the load of servers that were started for the first time. */
   onAnswers?(): void;
   /** Servers of the only group, and enclosures, which were still cold in the last try. The round uses and ends them. */
   open?: readonly Stage[];
-  /** What warmCosts returns for the rounds so far. */
+  /** The result of warmCosts for the rounds so far. */
   warmCosts?: ReadonlyMap<string, number>;
   /** For a load in steps: the rates found in earlier rounds, in requests/s by variant. */
   known?: ReadonlyMap<string, readonly number[]>;

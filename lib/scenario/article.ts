@@ -69,7 +69,7 @@ const articleFields = {
   /** The article's own title in its language, and how its date is known if it states none. */
   source: orAbsent(line),
   author: orAbsent(line),
-  /** As precise as known: 2017, 2015-05-06. */
+  /** The date, as precise as it is known: 2017, 2015-05-06. */
   date: line,
   url: orAbsent(v.pipe(line, v.regex(/^https?:\/\//, 'has to begin with http:// or https://'))),
   machine: orAbsent(

@@ -1,6 +1,7 @@
 // Checks a scenario when its file is loaded, before anything is installed or started.
 import { UserError, messageOf } from '../errors.ts';
 import { present, repeated } from '../present.ts';
+import { servers } from '../setup/servers.ts';
 import { hasStreams, isHttp2 } from './load.ts';
 import { isMethod, problemOfHeader } from './load/flags.ts';
 import { shownUrl } from '../secrets.ts';
@@ -82,7 +83,7 @@ function problemOfParts({
   return Object.entries(present(problems))[0]?.join(': ');
 }
 
-/** Why a name is neither that of a shipped file or folder nor a path. */
+/** Returns why a name is neither that of a shipped file or folder nor a path. */
 function problemOfName(name: string): string | undefined {
   if (isPath(name) || /^[\w.-]+(?<!\.conf)$/.test(name)) return undefined;
   return `"${name}": write ./${name} if it is beside the scenario, or a shipped name without .conf`;
@@ -133,8 +134,8 @@ function problemOfVariant(scenario: Scenario, variant: Variant): string | undefi
   } else {
     const load = loadOf(scenario, variant);
     const page = pageOf(scenario, variant);
-    if (server.name === 'nghttpd' && !isHttp2(load.protocol))
-      return `asks nghttpd for ${load.protocol}, and it speaks HTTP/2 only`;
+    if (isConfigured(server) && servers[server.name].http2Only && !isHttp2(load.protocol))
+      return `asks ${server.name} for ${load.protocol}, and it speaks HTTP/2 only`;
     const problem = isConfigured(server)
       ? problemOfConfig(server, page)
       : (problemOfAny(server) ??
@@ -186,7 +187,7 @@ function problemOfAny(server: CommandServer | AddressServer): string | undefined
   }
 }
 
-/** Why two variants cannot be compared. @param against undefined: the variant is a baseline */
+/** Returns why two variants cannot be compared. @param against undefined: the variant is a baseline */
 function problemOfPair(
   { variants }: Scenario,
   name: string,
@@ -203,7 +204,7 @@ function problemOfPair(
   return undefined;
 }
 
-/** In lower case, with OpenSSL's other names. */
+/** The curves' names in lower case, with OpenSSL's other names. */
 const knownCurves = [...curveNames, 'prime256v1', 'secp384r1', 'secp521r1'].map((name) =>
   name.toLowerCase(),
 );

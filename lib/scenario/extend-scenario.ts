@@ -1,14 +1,14 @@
 // Makes a scenario from another one, such as a shipped one with a page of one's own.
 import { present } from '../present.ts';
 import { defineScenario } from './define-scenario.ts';
-import { measuringFields, type Scenario, type ServerName, type Variant } from './model.ts';
-import type { ConfigName } from './shipped.ts';
+import type { ServerName } from '../setup/servers.ts';
+import { measuringFields, type ConfigName, type Scenario, type Variant } from './model.ts';
 import { isConfigured, isRunnable } from './variants.ts';
 
 /** Config files by server, as in ConfiguredServer. */
 type Configs = { [Server in ServerName]?: readonly ConfigName<Server>[] };
 
-/** What differs from the base. A field of a scenario replaces the base's. */
+/** The differences from the base. A field of a scenario replaces the base's. */
 export interface ScenarioChanges extends Partial<Omit<Scenario, 'name'>> {
   /** A name of its own, because results and dashboards group by it. */
   name: string;

@@ -2,16 +2,16 @@
 
 // The first import, so that its name is the error of `k6 run` on a scenario: k6 finds no such module. It is empty.
 import '#a scenario is not a k6 script: npm run scenario -- NAME, or --k6-script to write one';
-import type { AddressServer, CommandServer, ConfiguredServer, ServerName } from './model.ts';
-import type { ConfigName } from './shipped.ts';
+import type { ServerName } from '../setup/servers.ts';
+import type { AddressServer, CommandServer, ConfigName, ConfiguredServer } from './model.ts';
 
 export { defineArticle, type Article, type Claim } from './article.ts';
 export { defineScenario } from './define-scenario.ts';
 export { extendScenario, type ScenarioChanges } from './extend-scenario.ts';
-export { shippedConfigs, type ConfigName } from './shipped.ts';
 export type {
   AddressServer,
   CommandServer,
+  ConfigName,
   ConfiguredServer,
   Overlay,
   LinkDirection,

@@ -9,13 +9,13 @@ import type { Arrivals, LoadProfile, Protocol } from './model.ts';
 export type Load = Omit<LoadProfile, 'rate' | 'requests' | 'durationSeconds' | 'secondsHere'> &
   Required<Pick<LoadProfile, 'streams' | 'timeoutSeconds' | 'warmupSeconds'>> & {
     /**
-     * The warm-up goes on for at most this time while the server still gets faster. 0: it does not go on. Absent: it does not either,
-     * because its length is named.
+     * The warm-up goes on for at most this time while the server still gets faster. 0: it does not go on. If absent, the
+     * warm-up has a named length.
      */
     warmupLimitSeconds?: number;
-    /** As warmupLimitSeconds, if earlier rounds have shown that less is enough. */
+    /** Like warmupLimitSeconds, if earlier rounds have shown that less is enough. */
     warmupBoundSeconds?: number;
-    /** How much faster, as a share, the server may still get when the warm-up ends. Absent: the engine's default. */
+    /** How much faster, as a share, the server may still get when the warm-up ends. Default: the engine's default. */
     warmupGain?: number;
   } & (
     | { durationSeconds: number; requests?: never; rate?: never; searched?: never }
@@ -37,17 +37,17 @@ export function isHttp2(protocol: Protocol): boolean {
   return protocol === 'h2' || protocol === 'h2c';
 }
 
-/** Whether a connection can have several requests at once. */
+/** Returns whether a connection can have several requests at once. */
 export function hasStreams(protocol: Protocol): boolean {
   return isHttp2(protocol) || protocol === 'h3';
 }
 
-/** Whether the protocol always has TLS. HTTP/1.x has TLS if the server has. */
+/** Returns whether the protocol always has TLS. HTTP/1.x has TLS if the server has. */
 export function needsTls(protocol: Protocol): boolean {
   return protocol === 'h2' || protocol === 'h3';
 }
 
-/** Whether a load has TLS, as far as it says so itself. */
+/** Returns whether a load has TLS, as far as it says so itself. */
 export function hasTls({ protocol, tls }: Pick<LoadProfile, 'protocol' | 'tls'>): boolean {
   return needsTls(protocol) || tls !== undefined;
 }
@@ -58,12 +58,12 @@ export function protocolName({ protocol, tls }: Pick<LoadProfile, 'protocol'> & 
   return protocol.startsWith('http/') && tls ? `${name} over TLS` : name;
 }
 
-/** Whether the load is a number of requests from the first connect on. */
+/** Returns whether the load is a number of requests from the first connect on. */
 export function isCounted({ requests, ...load }: Pick<Load, 'requests' | 'rate' | 'searched'>) {
   return requests !== undefined && !isAtRate(load);
 }
 
-/** Whether the warm-up is a load of its own before the measured one. */
+/** Returns whether the warm-up is a load of its own before the measured one. */
 export function warmsUpApart(load: Load): boolean {
   return isCounted(load) && load.warmupSeconds > 0;
 }
@@ -119,7 +119,7 @@ const secondsToOpen = { plain: 0.0001, tls: 0.002 };
 const spareResponses = 1.1;
 
 /**
- * How long a load must last for so many responses, in seconds.
+ * Returns how long a load must last for so many responses, in seconds.
  * @param rate in requests/s
  */
 export function secondsFor(responses: number, rate: number): number {
@@ -197,7 +197,7 @@ function namedWarmup(profile: LoadProfile, options: FitOptions): number | undefi
   return options.warmupSeconds ?? profile.warmupSeconds;
 }
 
-/** How long a warm-up may go on while the server gets faster. One that is named is as long as that. */
+/** Returns how long a warm-up may go on while the server gets faster. One that is named is as long as that. */
 function warmUpLimit(profile: LoadProfile, options: FitOptions): Pick<Load, 'warmupLimitSeconds'> {
   const { exact, quick, sharesCores } = options;
   if (exact || sharesCores || namedWarmup(profile, options) !== undefined) return {};
@@ -246,7 +246,7 @@ function requestsAtRate(
 }
 
 /**
- * How long a load at a rate lasts, in seconds.
+ * Returns how long a load at a rate lasts, in seconds.
  * @param full as the profile says
  * @param needed for a verdict
  */

@@ -24,6 +24,7 @@ import {
   type ObjectForm,
   type Of,
 } from '../form.ts';
+import { serverNames, type servers, type ServerName } from '../setup/servers.ts';
 import { articleForm } from './article.ts';
 import { latencyMetrics } from './latency-metrics.ts';
 import { publishedForm } from './published.ts';
@@ -47,13 +48,8 @@ const perSecond = upTo(1e9);
 const seconds = upTo(day);
 const secondsOrNone = within(0, day);
 
-/** The servers whose configs bakeoff reads. */
-export const serverNames = ['nginx', 'h2o', 'nghttpd'] as const;
-const serverName = oneOf(serverNames);
-export type ServerName = v.InferOutput<typeof serverName>;
-
 const overlayFields = {
-  /** The block of the lines. nginx: main, events, http or server. h2o: top or ssl. nghttpd: flags. */
+  /** The block of the lines: one of the server's `contexts` in lib/setup/servers.ts. */
   context: text,
   lines: text,
 };
@@ -65,8 +61,12 @@ const textsByName = v.custom<Record<string, string>>(
   'has to be an object of texts',
 );
 
+/** A shipped config, which an editor completes, or a path of your own. */
+export type ConfigName<Server extends ServerName> =
+  (typeof servers)[Server]['configs'][number] | (string & {});
+
 const configuredFields = {
-  name: serverName,
+  name: oneOf(serverNames),
   /** Files of `server-configs/<name>/` without `.conf`, the base first; or paths such as ./knob.conf. */
   config: texts,
   /** Worker processes; 'server-cores' is a worker per server core. */
@@ -127,7 +127,7 @@ const addressFields = {
 /** A running server, which the run neither starts nor stops. */
 export interface AddressServer extends Of<typeof addressFields> {}
 
-/** The server of a variant: nginx, h2o or nghttpd with a config, a command, or an address. */
+/** The server of a variant: one of serverNames with a config, a command, or an address. */
 export type ServerSpec = ConfiguredServer | CommandServer | AddressServer;
 const configuredServer: Form<ConfiguredServer> = given(configuredFields);
 const commandServer: Form<CommandServer> = given(commandFields);
@@ -152,7 +152,7 @@ const tlsVersion = oneOf(['TLSv1.2', 'TLSv1.3']);
 const tlsFields = {
   minVersion: orAbsent(tlsVersion),
   maxVersion: orAbsent(tlsVersion),
-  /** For TLS 1.2 only, such as ECDHE-RSA-AES128-GCM-SHA256. */
+  /** The ciphers of TLS 1.2, such as ECDHE-RSA-AES128-GCM-SHA256. */
   ciphers: orAbsent(texts),
   /** Such as X25519, P-256, or X25519MLKEM768, which browsers offer. */
   curves: orAbsent(texts),
@@ -170,9 +170,9 @@ export type Arrivals = v.InferOutput<typeof arrivals>;
 /** RFC 9113, section 6.9.1. */
 const receiveWindow = integer(1, 2 ** 31 - 1);
 const windowFields = {
-  /** Of each stream. */
+  /** The window of each stream. */
   stream: orAbsent(receiveWindow),
-  /** Of all streams of a connection; over HTTP/2 65,535 or more. */
+  /** The window of all streams of a connection; over HTTP/2 65,535 or more. */
   connection: orAbsent(receiveWindow),
 };
 /**
@@ -195,7 +195,7 @@ const loadFields = {
   window: orAbsent(given(windowFields)),
   /** Open model: requests/s that start whether or not earlier ones are answered. */
   rate: orAbsent(perSecond),
-  /** At a rate: evenly spread (default), or a Poisson process, in which some requests queue. */
+  /** How requests at a rate arrive: evenly spread (default), or as a Poisson process, in which some requests queue. */
   arrivals: orAbsent(arrivals),
   /** Upper ends of the latency buckets, in ascending seconds. A last bucket takes the rest. */
   bucketSeconds: orAbsent(list(seconds)),
@@ -247,7 +247,7 @@ export const requestsForm = v.pipe(
   v.check((all) => all.length <= mostPages, `has to have at most ${mostPages} requests`),
 );
 const pageFields = {
-  /** The folder of `server-configs/www/` to serve, or a path such as ./www. Absent: the server's own config says (`asIs`). */
+  /** The folder of `server-configs/www/` to serve, or a path such as ./www. Default: the server's own config says (`asIs`). */
   docroot: orAbsent(text),
   /** The path of the URL, with its query. `/` is index.html. */
   path: text,
@@ -255,7 +255,7 @@ const pageFields = {
   host: orAbsent(text),
   /** The requests to mix, with `path` among their targets. Default: `path` alone. */
   requests: orAbsent(requestsForm),
-  /** The exact length of the body; of several pages the weighted mean, rounded. Absent: that of each first answer. */
+  /** The exact length of the body; of several pages the weighted mean, rounded. Default: that of each first answer. */
   bodyBytes: orAbsent(count),
   /** The expected status. Default: 200. Under load, answers of another class fail. */
   status: orAbsent(integer(200, 599)),
@@ -266,18 +266,18 @@ const page = given(pageFields);
 
 const directionFields = {
   delayMs: within(0, longestDelayMs),
-  /** Packets on their way at a time; more are dropped. netem's default is 1000. Absent: no limit. */
+  /** Packets on their way at a time; more are dropped. netem's default is 1000. Default: no limit. */
   queuePackets: orAbsent(integer(1, 1e9)),
-  /** Absent: no limit. */
+  /** The link's rate. Default: no limit. */
   bytesPerSecond: orAbsent(within(1, 1e12)),
-  /** Share of lost packets, 0 to 1. Absent: none. */
+  /** Share of lost packets, 0 to 1. Default: none. */
   lossShare: orAbsent(
     v.pipe(
       within(0, 1),
       v.check((share) => share < 1, 'has to be below 1: 0.01 is 1 %'),
     ),
   ),
-  /** Packets lost in a row in the mean (Gilbert's model). Absent: each by itself. */
+  /** Packets lost in a row in the mean (Gilbert's model). Default: packets are lost one by one. */
   lossBurstPackets: orAbsent(within(1, 1e6)),
 };
 /** Effect of a link on the packets of one direction. */
@@ -320,7 +320,7 @@ const variantFields = {
   ),
   /** Default: the scenario's load. */
   load: orAbsent(loadProfile),
-  /** Absent: nobody published figures of this variant. */
+  /** Absent if nobody published figures of this variant. */
   published: orAbsent(publishedForm(closed)),
   /** Run only if `--variants` names it. */
   onRequest: orAbsent(flag),
@@ -377,7 +377,7 @@ const scenario = given(scenarioFields);
 /** Fields that decide what is measured. If one changes, the published figures of variants no longer compare. */
 export const measuringFields = ['phases', 'within'] as const satisfies readonly (keyof Scenario)[];
 
-/** Why the fields that decide what is measured do not go together; undefined if they do. */
+/** Returns why the fields that decide what is measured do not go together; undefined if they do. */
 export function problemOfMeasuring({ phases, within }: Scenario): string | undefined {
   if (within === undefined || (phases?.count ?? 1) === 1) return undefined;
   return 'has within, and phases.count: a search has load phases of its own';

@@ -50,10 +50,10 @@ export interface AskedPages extends Partial<UrlParts> {
 
 /** Requests that a feature's flag asks for, instead of a URL or a list. */
 export interface AskedRequests {
-  /** At least one. Where there is room for only one page, the first is used. */
+  /** The requests, at least one. The first one is used if there is room for only one page. */
   requests: readonly LoadRequest[];
   host?: string;
-  /** Lines for the person, on what is in the load and what is left out. */
+  /** Lines for the user, on what is in the load and what is left out. */
   notes: readonly string[];
   /** Name of their source in messages, such as HAR. */
   record?: string;
@@ -79,7 +79,7 @@ export function serverNameOf(host: string | undefined): string | undefined {
 /** Pages of one server, or one page with requests of a log: the load mixes them. */
 type Mix = Required<Pick<Page, 'requests'>>;
 
-/** Whether the load mixes requests, instead of repeating one. */
+/** Returns whether the load mixes requests, instead of repeating one. */
 export function isMix<Some extends Pick<Page, 'requests'>>(page: Some): page is Some & Mix {
   return page.requests !== undefined;
 }

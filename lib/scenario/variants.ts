@@ -23,12 +23,12 @@ export function isRunnable(variant: Variant): variant is RunnableVariant {
   return typeof variant.server !== 'string';
 }
 
-/** Whether it is nginx, h2o or nghttpd with a config. */
+/** Returns whether it is one of serverNames with a config. */
 export function isConfigured(server: ServerSpec): server is ConfiguredServer {
   return server.name !== 'command' && server.name !== 'address';
 }
 
-/** Whether its config, command or address is the user's own, which decides its page. */
+/** Returns whether its config, command or address is the user's own, which decides its page. */
 export function isOwn(server: ServerSpec): boolean {
   return !isConfigured(server) || server.asIs !== undefined;
 }
@@ -66,7 +66,7 @@ export function networkOf(scenario: Scenario, variant: Variant): NetworkSpec | u
   return variant.network ?? scenario.network;
 }
 
-/** Whether a config or docroot is a path, and not a name. */
+/** Returns whether a config or docroot is a path, and not a name. */
 export function isPath(name: string): boolean {
   return /^(\/|\.{1,2}(\/|$))/.test(name);
 }

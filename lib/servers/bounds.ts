@@ -190,7 +190,7 @@ interface FileSystem {
   freeBytes: number;
 }
 
-/** Of statfs(2). */
+/** The type of tmpfs in statfs(2). */
 const tmpfs = 0x0102_1994;
 
 function fileSystemsOf(folders: readonly string[]): FileSystem[] {
@@ -257,8 +257,8 @@ function namelessBytes(systems: readonly FileSystem[], processes: readonly strin
 }
 
 /**
- * Whether this process may not see which files a process has open. That is so for root in a container, if the process is another user's
- * (CAP_SYS_PTRACE).
+ * Returns whether this process may not see which files a process has open. That is so for root in a container, if the process is another
+ * user's (CAP_SYS_PTRACE).
  */
 function hidesFiles(pid: string): boolean {
   try {
@@ -276,7 +276,7 @@ function heldFiles(pid: string): string[] {
   const opened = tasks.flatMap((task) => namesIn(`${task}/fd`).map((name) => `${task}/fd/${name}`));
   const living = livingFolder(pid);
   const ranges = [...textOf(`${living}/maps`).matchAll(/^(\S+) .* \(deleted\)$/gm)];
-  // Only maps pads its addresses.
+  // The names in map_files have no leading zeros.
   const names = ranges.map(([, range = '']) => range.replaceAll(/(^|-)0+(?=.)/g, '$1'));
   return [...opened, ...names.map((name) => `/proc/${pid}/map_files/${name}`)];
 }

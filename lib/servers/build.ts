@@ -1,20 +1,15 @@
 // Asks the binaries of servers and k6 for their versions.
 import { UserError } from '../errors.ts';
-import type { ServerName } from '../scenario/model.ts';
 import { atLeast } from '../setup/machine.ts';
 import { lastLine, run } from '../process.ts';
+import type { ServerName } from '../setup/servers.ts';
 import { toolVariable } from '../setup/tools.ts';
+import { serverKinds } from './kinds.ts';
 import type { Build } from './server.ts';
 
 type Tool = 'k6' | ServerName;
 
-/** The argument that prints the version, its pattern, and the oldest version that knows the shipped configs. */
-const questions: Record<Tool, [argument: string, pattern: RegExp, oldest: string]> = {
-  k6: ['version', /^k6 v(\S+)/m, '0'],
-  nginx: ['-V', /^nginx version: [^/]*\/(\S+)/m, '1.18.0'],
-  h2o: ['--version', /^h2o version (\S+)/m, '2.2.0'],
-  nghttpd: ['--version', /^nghttpd nghttp2\/(\S+)/m, '1.0.0'],
-};
+const k6Version = { argument: 'version', pattern: /^k6 v(\S+)/m, oldest: '0' };
 
 const known = new Map<string, Build>();
 
@@ -39,7 +34,7 @@ async function ask(
   signal: AbortSignal | undefined,
   isNamed: boolean,
 ): Promise<Build> {
-  const [argument, pattern, oldest] = questions[name];
+  const { argument, pattern, oldest } = name === 'k6' ? k6Version : serverKinds[name].version;
   // A variable does not replace a binary that its variant names.
   const remedy = isNamed ? 'name in its place' : `set ${toolVariable(name)} to`;
   const { code, stdout, stderr } = await run({

@@ -9,7 +9,7 @@ import { thisMachine, type Machine } from '../setup/machine.ts';
 import { lastLine, leaveToCaller, run } from '../process.ts';
 import { ensureTools } from '../setup/tools.ts';
 
-/** As in article 002. */
+/** The validity of the certificate in article 002. */
 const validDays = 3650;
 /** A certificate is renewed this long before its end: no run takes longer. */
 const renewMs = 30 * 24 * 3600 * 1000;
@@ -36,7 +36,7 @@ export async function machineCertificate(
   });
 }
 
-/** Whether the certificate exists, so that openssl is not needed. */
+/** Returns whether the certificate exists, so that openssl is not needed. */
 export async function hasCertificate(machine: Machine): Promise<boolean> {
   return isValid(fileOn(machine));
 }

@@ -12,8 +12,10 @@ import {
   messageOf,
 } from '../errors.ts';
 import { missing, namesIn, namesOpenToAll, readBytes, requirePlainPath } from '../files.ts';
-import type { ConfiguredServer, ServerName } from '../scenario/model.ts';
-import type { Build, ServerKind } from './server.ts';
+import type { ConfiguredServer } from '../scenario/model.ts';
+import type { ServerName } from '../setup/servers.ts';
+import type { ServerKind } from './kind.ts';
+import type { Build } from './server.ts';
 import { toolVariable } from '../setup/tools.ts';
 
 export const configsFolder = fileURLToPath(new URL('../../server-configs', import.meta.url));
@@ -55,7 +57,7 @@ export interface Inclusion {
   name: string;
 }
 
-/** Whether files that a config names must be readable for every user: root starts servers as a user without rights. */
+/** Returns whether files that a config names must be readable for every user: root starts servers as a user without rights. */
 function forAll(): boolean {
   return process.geteuid?.() === 0;
 }
@@ -128,7 +130,7 @@ export function namesToInclude(folder: string, { from, name }: Inclusion): strin
   );
 }
 
-/** Whether the server may read a file that its config names. */
+/** Returns whether the server may read a file that its config names. */
 export function isThereForServer(file: string): boolean {
   try {
     readBytes(file, mostConfigBytes, { forAll: forAll() });

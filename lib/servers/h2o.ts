@@ -1,7 +1,7 @@
 // h2o: the YAML that it runs is the scenario's config files, followed by the lines that depend on the machine.
 import { UserError } from '../errors.ts';
 import { readLayers } from './config-files.ts';
-import { adoptH2o } from './own/h2o.ts';
+import { adoptH2o, readH2o } from './own/h2o.ts';
 import {
   get,
   itemsOf,
@@ -12,14 +12,19 @@ import {
   mapOf,
   type MapTree,
 } from './own/yaml.ts';
-import type { ComposedConfig, Place, ServerKind } from './server.ts';
+import type { ServerKind } from './kind.ts';
+import type { ComposedConfig, Place } from './server.ts';
 
 export const h2oKind: ServerKind = {
+  version: { argument: '--version', pattern: /^h2o version (\S+)/m, oldest: '2.2.0' },
   compose,
   adopt: adoptH2o,
   checkArgs: ['-t'],
   complaint: /^\[[^\]]+:\d+\]|failed|refusing/i,
   complaintLine: /(?:^\[[^\]]+:|line )(\d+)/,
+  log: { crash: /^received fatal signal \d+/ },
+  isConfig: (text) => /^[{ \t]*(["']?)(?:hosts|listen)\1\s*:/m.test(text),
+  read: readH2o,
 };
 
 /** bakeoff chooses the user and the log, and needs no pid file. */

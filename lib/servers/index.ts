@@ -1,4 +1,4 @@
-// Starts a variant's server: nginx, h2o or nghttpd with its config, a command, or none at an address.
+// Starts a variant's server: a known one with its config, a command, or none at an address.
 import { mkdir, stat } from 'node:fs/promises';
 import { UserError } from '../errors.ts';
 import { startLogged } from '../process.ts';
@@ -30,7 +30,7 @@ import type { Prepared, RunningServer, StartedServer, StartOptions } from './ser
 import { watchUsage, type ServerSample, type TreeUsage } from './usage.ts';
 
 export { serverBuild } from './build.ts';
-export { serverKinds } from './prepare.ts';
+export { serverKinds } from './kinds.ts';
 export { readOwnConfig } from './own/own-config.ts';
 export { readStub, type Listen, type OwnConfig } from './own/redirect.ts';
 export { isLoopback } from './ports.ts';

@@ -6,6 +6,9 @@ import { sendIfThere, type Child } from '../process.ts';
 import { lastLines } from '../program-logs.ts';
 import { shownCommand } from '../secrets.ts';
 import type { ServerSpec } from '../scenario/model.ts';
+import { isServerName } from '../setup/servers.ts';
+import type { ServerKind } from './kind.ts';
+import { serverKinds } from './kinds.ts';
 import { configIsSide } from './ports.ts';
 import type { Scope } from './scope.ts';
 import type { Scratch } from './scratch.ts';
@@ -131,20 +134,6 @@ export interface LogAlarms {
   clientErrors?: Record<string, number>;
 }
 
-const alarmWords: Record<ServerSpec['name'], { alarm?: RegExp; crash?: RegExp }> = {
-  nginx: {
-    // Without root, nginx prints the excluded alert before it reads the config. It uses level crit for a full disk, a lack of file
-    // descriptors and a missing socket of a backend, but also for TLS errors of single clients, such as a connection that ends without a
-    // close_notify.
-    alarm: /\[(?:alert|emerg)\](?! could not open error log file)|\[crit\](?!.* \(SSL: )/,
-    crash: /\[alert\].* exited (?:on signal \d+|with fatal code)/,
-  },
-  h2o: { crash: /^received fatal signal \d+/ },
-  nghttpd: { crash: /^terminate called|Assertion .* failed/ },
-  command: {},
-  address: {},
-};
-
 /** A worker of nginx was ended by KILL. */
 const killedWorker = /exited on signal 9$/;
 
@@ -164,26 +153,26 @@ export async function alarmsIn(
   server: ServerSpec['name'],
   isKilledForMemory = isWorkerKilledForMemory,
 ): Promise<LogAlarms> {
-  const { alarm, crash } = alarmWords[server];
+  const log: Partial<ServerKind['log']> = isServerName(server) ? serverKinds[server].log : {};
   const alarms: LogAlarms = {};
   let lastAlarm: string | undefined;
-  const log = await open(logFile).catch(() => undefined);
+  const file = await open(logFile).catch(() => undefined);
   try {
-    for await (const line of log?.readLines({ end: mostLogBytes }) ?? []) {
-      if (crash?.test(line)) {
+    for await (const line of file?.readLines({ end: mostLogBytes }) ?? []) {
+      if (log.crash?.test(line)) {
         const text = withoutTime(line);
         const isForMemory =
           killedWorker.test(text) && isKilledForMemory({ code: null, signal: 'SIGKILL' });
         return { ...alarms, crash: isForMemory ? `${text}: it ${killedForMemory}` : text };
       }
-      if (alarm?.test(line)) lastAlarm = line;
+      if (log.alarm?.test(line)) lastAlarm = line;
       const kind = server === 'nginx' ? clientError.exec(line)?.[1] : undefined;
       if (kind !== undefined) countKind((alarms.clientErrors ??= {}), kind);
     }
   } catch {
     // The lines read so far count.
   } finally {
-    await log?.close();
+    await file?.close();
   }
   if (lastAlarm !== undefined) alarms.alarm = withoutTime(lastAlarm);
   const last = (await lastLines(logFile)).at(-1);
@@ -214,8 +203,8 @@ function withoutTime(line: string): string {
 }
 
 /**
- * How many processes the kernel has killed since the machine's start because memory ran out, of the machine or of a control group; 0 if it
- * does not count them.
+ * Returns how many processes the kernel has killed since the machine's start because memory ran out, of the machine or of a control group;
+ * 0 if it does not count them.
  */
 function memoryKills(): number {
   return Number(/^oom_kill (\d+)$/m.exec(textOf('/proc/vmstat'))?.[1] ?? 0);

@@ -6,7 +6,8 @@ import type { Overlay } from '../scenario/model.ts';
 import { ours, ourLines, readLayers, readText, type Layer } from './config-files.ts';
 import { overlayOrigin, type ReadConfig, type View } from './own/changes.ts';
 import { chooseListen, type Listen } from './own/redirect.ts';
-import type { AdoptPlace, AdoptedConfig, ComposedConfig, Place, ServerKind } from './server.ts';
+import type { ServerKind } from './kind.ts';
+import type { AdoptPlace, AdoptedConfig, ComposedConfig, Place } from './server.ts';
 
 interface Flag {
   /** The long form, since a knob may write -m for --max-concurrent-streams of its base. */
@@ -77,10 +78,13 @@ function parseFlags({ file, text, origin }: Layer): Flag[] {
 }
 
 export const nghttpdKind: ServerKind = {
-  http2Only: true,
+  version: { argument: '--version', pattern: /^nghttpd nghttp2\/(\S+)/m, oldest: '1.0.0' },
   compose,
   adopt: adoptNghttpd,
   complaint: /nghttpd:|invalid|bad value|failed|could not|in use|error/i,
+  log: { crash: /^terminate called|Assertion .* failed/ },
+  isConfig: (text) => /^(?:(?:--?[A-Za-z].*|\d+(?:[ \t]+\S+[ \t]+\S+)?)(?:\n|$))+$/.test(text),
+  read: readNghttpd,
 };
 
 async function compose(names: readonly string[], place: Place): Promise<ComposedConfig> {
@@ -166,8 +170,7 @@ function parse(file: string, text: string, overlays: readonly Overlay[] = []) {
   return { flags, listen, port, pair };
 }
 
-/** Reads a user's config. Throws UserError with file and line. */
-export async function readNghttpd(file: string): Promise<ReadConfig> {
+async function readNghttpd(file: string): Promise<ReadConfig> {
   const text = await readText(file);
   const { flags, listen } = parse(file, text);
   const settingOf = (flag: Flag) => ({

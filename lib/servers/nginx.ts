@@ -20,7 +20,13 @@ import {
   tempModules,
   type Directive,
 } from './nginx-config.ts';
-import { overlayNginx, turnAwayLines, readInPlace, servingLines } from './own/overlay-nginx.ts';
+import {
+  overlayNginx,
+  turnAwayLines,
+  readInPlace,
+  readNginx,
+  servingLines,
+} from './own/overlay-nginx.ts';
 import {
   blocksIn,
   httpServers,
@@ -42,21 +48,27 @@ import {
   type ConfigCopy,
 } from './own/redirect.ts';
 import { backendOf, requireNoClient } from './own/ways-out.ts';
-import type {
-  AdoptPlace,
-  AdoptedConfig,
-  Build,
-  ComposedConfig,
-  Place,
-  ServerKind,
-} from './server.ts';
+import type { ServerKind } from './kind.ts';
+import type { AdoptPlace, AdoptedConfig, Build, ComposedConfig, Place } from './server.ts';
 
 export const nginxKind: ServerKind = {
+  version: { argument: '-V', pattern: /^nginx version: [^/]*\/(\S+)/m, oldest: '1.18.0' },
   compose,
   adopt: adoptNginx,
   checkArgs: ['-t', '-q'],
   complaint: /\[(emerg|alert|crit|error)\]/,
   complaintLine: /:(\d+)$/,
+  log: {
+    // Without root, nginx prints the excluded alert before it reads the config. It uses level crit for a full disk, a lack of file
+    // descriptors and a missing socket of a backend, but also for TLS errors of single clients, such as a connection that ends without a
+    // close_notify.
+    alarm: /\[(?:alert|emerg)\](?! could not open error log file)|\[crit\](?!.* \(SSL: )/,
+    crash: /\[alert\].* exited (?:on signal \d+|with fatal code)/,
+  },
+  isConfig: (text) =>
+    /(?:^|[\s;}])(?:http|events)\s*\{/.test(text) ||
+    (/^include\s[^\n]*;/m.test(text) && !/^(?:server|location|upstream)\b/m.test(text)),
+  read: readNginx,
 };
 
 /** Older ones have other directives for keep-alive over HTTP/2. */

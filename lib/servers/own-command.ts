@@ -28,11 +28,11 @@ export interface BeforeStart {
   signal: AbortSignal;
   /** Gets a line about processes that the command left running. */
   say: (line: string) => void;
-  /** For tests. */
+  /** Tests set a shorter limit. */
   limitSeconds?: number;
 }
 
-/** As runOwnCommand, with 60 s. */
+/** Like runOwnCommand, with a limit of 60 s. */
 export async function runBeforeStart({
   command,
   signal,

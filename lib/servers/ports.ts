@@ -7,6 +7,7 @@ import { UserError, systemError } from '../errors.ts';
 import { ifThere, linkOf, textOf } from '../files.ts';
 import { run, type Before } from '../process.ts';
 import { livingFolder, socketsOf } from '../proc-files.ts';
+import { anyServer, serverNames } from '../setup/servers.ts';
 
 /** `address` is IPv4, such as 127.0.0.1. */
 export interface Address {
@@ -22,7 +23,7 @@ const octet = '(?:25[0-5]|2[0-4]\\d|1\\d\\d|[1-9]?\\d)';
 const v6 = '::1|(?:0{1,4}:){7}0{0,3}1';
 const loopback = new RegExp(`^(?:localhost|127(?:\\.${octet}){3}|${v6}|\\[(?:${v6})\\])$`, 'i');
 
-/** Whether a host of a URL or a config is this machine. It accepts the usual notations only, and asks no resolver. */
+/** Returns whether a host of a URL or a config is this machine. It accepts the usual notations only, and asks no resolver. */
 export function isLoopback(host: string): boolean {
   return loopback.test(host);
 }
@@ -112,7 +113,7 @@ function noPort(pid: number, at: Address, who: string, limitMs: number): string 
   return `${who} does not listen on ${hostAndPort(at)} within ${limitMs / 1000} s, where somebody else answers: end that, or see why it waits; a container or a service is compared by its address`;
 }
 
-/** Whether a process listens at an address, in its own network namespace. */
+/** Returns whether a process listens at an address, in its own network namespace. */
 export function listensOn(pid: number, at: Address): boolean {
   return listeningOf([pid]).some((socket) => isAt(socket, at));
 }
@@ -137,7 +138,7 @@ export function listeningOf(pids: readonly (number | string)[], user?: number): 
 }
 
 /** The advice for a command that starts one of these servers. The ports of its config are moved then. */
-export const configIsSide = 'a config of nginx, h2o or nghttpd is a side without a command';
+export const configIsSide = `a config of ${anyServer} is a side without a command`;
 
 /** Throws UserError if others on the network can reach a socket, except at the server's own address. */
 export function requireLoopback(sockets: readonly Listening[], at: Address, who: string): void {
@@ -145,7 +146,8 @@ export function requireLoopback(sockets: readonly Listening[], at: Address, who:
     ({ address }) => address !== at.address && !/^127\.|^::1$/.test(address),
   );
   if (open === undefined) return;
-  const own = /\b(?:nginx|h2o|nghttpd) \(pid/.test(who) ? `; ${configIsSide}` : '';
+  const isConfigurable = serverNames.some((name) => who.includes(`${name} (pid`));
+  const own = isConfigurable ? `; ${configIsSide}` : '';
   throw new UserError(
     `${who} listens on ${hostAndPort(open)}, where others on the network can reach it: have it listen on loopback alone, such as with --listen 127.0.0.1:{port}, --bind 127.0.0.1, server.listen(process.env.PORT, '127.0.0.1'), bind 127.0.0.1 in a Caddyfile or haproxy.cfg, or Listen 127.0.0.1:\${PORT} in Apache's config${own}`,
   );
@@ -190,13 +192,13 @@ function listeningLines(file: string): string[][] {
 }
 
 const fieldsOf = (line: string): string[] => line.trim().split(/\s+/);
-/** As the kernel prints them (include/net/tcp_states.h, include/uapi/linux/net.h). */
+/** The states as the kernel prints them (include/net/tcp_states.h, include/uapi/linux/net.h). */
 const tcpStates = { established: '01', listening: '0A' };
 const unixConnected = '03';
 
 /**
- * Whether processes of one network namespace have connections that they opened, such as to a database; true also if that cannot be seen.
- * Connections to each other over unix sockets do not count.
+ * Returns whether processes of one network namespace have connections that they opened, such as to a database; true also if that cannot be
+ * seen. Connections to each other over unix sockets do not count.
  */
 export async function connectsOut(pids: readonly (number | string)[]): Promise<boolean> {
   const inodes = new Set(pids.flatMap((pid) => socketsOf(pid)));

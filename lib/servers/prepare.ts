@@ -1,5 +1,5 @@
-// Prepares servers to start. For nginx, h2o or nghttpd it writes the config, and has the server check it. A user's command runs without a
-// shell, as the current user.
+// Prepares servers to start. It writes the config of a known server, and has the server check it. A user's command runs without a shell, as
+// the current user.
 import { readFile, realpath, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { UserError } from '../errors.ts';
@@ -12,18 +12,18 @@ import {
   type ProcessOptions,
 } from '../process.ts';
 import { commandWords } from '../scenario/load/shell-words.ts';
-import type { CommandServer, ConfiguredServer, ServerName } from '../scenario/model.ts';
+import type { CommandServer, ConfiguredServer } from '../scenario/model.ts';
 import { pathsOf } from '../scenario/pages.ts';
 import { find, isExecutableFile, leftOutOfPath, thisMachine } from '../setup/machine.ts';
 import { fromCallersFolder } from '../setup/paths.ts';
+import { servers } from '../setup/servers.ts';
 import { serverBuild } from './build.ts';
 import { machineCertificate } from './certificate.ts';
 import { complaintOf } from './config-files.ts';
 import { copyDocroot } from './docroot.ts';
-import { h2oKind } from './h2o.ts';
+import type { ServerKind } from './kind.ts';
+import { serverKinds } from './kinds.ts';
 import { killedForMemory, watchMemoryKills } from './lifecycle.ts';
-import { nghttpdKind } from './nghttpd.ts';
-import { nginxKind } from './nginx.ts';
 import { addedTo, withApachesReason } from './own/other-servers.ts';
 import { addressFor } from './own/redirect.ts';
 import { freePort, type Address } from './ports.ts';
@@ -35,20 +35,7 @@ import {
   requireRunnable,
 } from './rights.ts';
 import type { Scratch } from './scratch.ts';
-import type {
-  AdoptPlace,
-  AdoptedConfig,
-  Build,
-  Prepared,
-  ServerKind,
-  StartOptions,
-} from './server.ts';
-
-export const serverKinds: Record<ServerName, ServerKind> = {
-  nginx: nginxKind,
-  h2o: h2oKind,
-  nghttpd: nghttpdKind,
-};
+import type { AdoptPlace, AdoptedConfig, Build, Prepared, StartOptions } from './server.ts';
 
 const handedDown =
   /^(?:PATH|TZ|LANG|LANGUAGE|LC_\w+|LD_\w+|MALLOC_\w+|GLIBC_TUNABLES|H2O_\w+|OPENSSL_\w+|SSL_CERT_\w+)$/;
@@ -72,7 +59,7 @@ export async function prepareConfigured(
   const { name } = spec;
   const { signal, enclosure, load = {} } = options;
   const kind = serverKinds[name];
-  if (kind.http2Only && load.protocol?.startsWith('http/'))
+  if (servers[name].http2Only && load.protocol?.startsWith('http/'))
     throw new UserError(
       `${name} speaks HTTP/2 only: choose the protocol h2 or h2c for it, or another server`,
     );

@@ -42,7 +42,7 @@ export async function waitUntilReady(
     throw new UserError(`${url} ${problem}${hint}`);
   };
   const within = `within ${limitMs / 1000} s`;
-  // Not AbortSignal.timeout: its timer does not keep Node running.
+  // The timer of AbortSignal.timeout would not keep Node running.
   const late = new AbortController();
   const timer = setTimeout(() => late.abort(), limitMs);
   const until = AbortSignal.any([signal, late.signal]);
@@ -248,8 +248,8 @@ export async function commandBegan(
 }
 
 /**
- * Whether a command line is still that of a program in front of the command: it has more words than the command, and they are the last of
- * all words.
+ * Returns whether a command line is still that of a program in front of the command: it has more words than the command, and they are the
+ * last of all words.
  */
 function isBefore(now: readonly string[], all: readonly string[], commandWords: number): boolean {
   const last = all.slice(-now.length);
@@ -259,7 +259,8 @@ function isBefore(now: readonly string[], all: readonly string[], commandWords: 
 const longestRetryMs = 20;
 
 /**
- * How long to wait before a starting server is asked again: a hundredth of the time so far, so that the startup time is accurate to 1 %.
+ * Returns how long to wait before a starting server is asked again: a hundredth of the time so far, so that the startup time is accurate to
+ * 1 %.
  */
 export function retryAfter(elapsedMs: number): number {
   return Math.min(longestRetryMs, Math.max(1, elapsedMs / 100));

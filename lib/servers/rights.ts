@@ -27,7 +27,7 @@ export function unprivilegedUser(): RunAs | undefined {
   }
 }
 
-/** Whether this process's user namespace has these ids. */
+/** Returns whether this process's user namespace has these ids. */
 function isMapped({ first, count }: typeof systemIds): boolean {
   const holds = (line: string) => {
     const [begin = NaN, , size = 0] = line.trim().split(/\s+/).map(Number);

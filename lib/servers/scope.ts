@@ -119,7 +119,7 @@ const systemCalls = new Map([
 
 /**
  * Begins a new session keyring (KEYCTL_JOIN_SESSION_KEYRING) before a command: otherwise children of any user would get root's keyring,
- * with root's keys. Of the programs that are installed everywhere, only Perl can make this call; without Perl the keyring stays.
+ * with root's keys. Perl is the only program that is installed everywhere and can make this call; without Perl the keyring stays.
  */
 function leavingKeys(): Before[] {
   const number = systemCalls.get(process.arch)?.keyctl;

@@ -49,7 +49,7 @@ export async function temporaryFolder(
   return mkdtemp(path.join(place, `${names}${process.pid}-`));
 }
 
-/** Whether it is a folder of this user, and neither a link nor another user's. */
+/** Returns whether it is a folder of this user, and neither a link nor another user's. */
 function isOwnFolder(folder: string): boolean {
   const stats = ifThere(() => lstatSync(folder));
   return stats?.isDirectory() === true && stats.uid === process.geteuid?.();
@@ -96,7 +96,7 @@ export async function makeScratch(user?: RunAs, name = '', place?: string) {
       writeFileSync(file, content, { mode: 0o400, flag: 'wx' });
       return file;
     },
-    /** Not there yet. */
+    /** This folder does not exist yet. */
     docroot: path.join(folder, 'www'),
     temp,
     /** Gives the server's user its files. */
@@ -122,7 +122,7 @@ async function sayLeft(name: string, { uid }: RunAs): Promise<void> {
   console.error(`${name} left files that are still there: ${some}: remove them`);
 }
 
-/** Whether all users may enter a folder, and only root can replace what root makes there. */
+/** Returns whether all users may enter a folder, and only root can replace what root makes there. */
 function servesAll(folder: string): boolean {
   const real = ifThere(() => realpathSync(folder));
   if (real === undefined) return false;

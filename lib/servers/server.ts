@@ -1,13 +1,7 @@
-// Types of servers: options of a start, a running server, a config that is ready to run, a kind of server.
+// Types of servers: options of a start, a running server, a config that is ready to run.
 import type { Before, ChildOptions, RunAs } from '../process.ts';
-import type {
-  Overlay,
-  LoadProfile,
-  LoadRequest,
-  Page,
-  Protocol,
-  ServerName,
-} from '../scenario/model.ts';
+import type { Overlay, LoadProfile, LoadRequest, Page, Protocol } from '../scenario/model.ts';
+import type { ServerName } from '../setup/servers.ts';
 import type { Address, UpstreamAddress } from './ports.ts';
 import type { TreeUsage } from './usage.ts';
 
@@ -19,7 +13,7 @@ export interface Answer {
   sdBytes?: number;
   /** For several pages: the requests with the status that the server answers, if the log has another one. */
   requests?: readonly LoadRequest[];
-  /** For several pages: the answers, in the order of the requests. */
+  /** The answers of several pages, in the order of the requests. */
   each?: readonly Pick<Answer, 'status' | 'encoding' | 'bytes' | 'hash'>[];
   /** How many answers have another status than expected, and which; follows the word "answers". */
   otherStatuses?: string;
@@ -122,7 +116,7 @@ export interface ReadyCheck extends Pick<StartOptions, 'page'> {
   user?: string | undefined;
   /** The server's host names, which errors suggest if the page has no host. */
   hosts?: readonly string[];
-  /** As in AdoptedConfig. */
+  /** The same as in AdoptedConfig. */
   hangsUp?: string | undefined;
 }
 
@@ -200,19 +194,6 @@ export interface AdoptedConfig
   hangsUp?: string;
   /** The working folder for relative paths; absent: any. */
   workingFolder?: string | undefined;
-}
-
-/** The steps that differ between servers; startServer does the rest. */
-export interface ServerKind {
-  compose(names: readonly string[], place: Place, build: Build): Promise<ComposedConfig>;
-  /** Changes a user's own config to run beside a running server. Throws UserError if it cannot be used. */
-  adopt(file: string, place: AdoptPlace, build: Build): Promise<AdoptedConfig>;
-  http2Only?: true;
-  /** Arguments with which the server only checks its config; absent if it cannot. */
-  checkArgs?: readonly string[];
-  complaint: RegExp;
-  /** Finds the line number of the config in a line that matches `complaint`. */
-  complaintLine?: RegExp;
 }
 
 /** A binary's version, and its complete answer (which lists nginx's modules). */

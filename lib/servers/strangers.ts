@@ -110,7 +110,7 @@ export function portOf({ origin }: Pick<RunningServer, 'origin'>): number {
   return Number(port || (protocol === 'https:' ? 443 : 80));
 }
 
-/** Whether strangers of this server can be seen here. */
+/** Returns whether strangers of this server can be seen here. */
 export function isOnLoopback({ origin }: RunningServer): boolean {
   return isLoopback(new URL(origin).hostname);
 }

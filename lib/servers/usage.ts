@@ -155,7 +155,7 @@ function watchReaped(proc: string) {
   };
 }
 
-/** Whether a process is stopped by a signal, or by a debugger that is none of these processes. */
+/** Returns whether a process is stopped by a signal, or by a debugger that is none of these processes. */
 export function isStopped(proc: string, pid: string, processes: readonly string[]): boolean {
   // The state of the first thread. The process's own file combines those of all threads.
   const state = statFields(`${proc}/${pid}/task/${pid}`)?.[0];

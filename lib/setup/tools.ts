@@ -15,6 +15,7 @@ import { toItsEnd } from '../signals.ts';
 import { lookForK6, type Build } from './k6.ts';
 import { type Machine, find, isExecutableFile, leftOutOfPath, thisMachine } from './machine.ts';
 import { fromCallersFolder } from './paths.ts';
+import { isServerName, servers, type ServerName } from './servers.ts';
 
 export type ToolName = 'k6' | PackagedTool;
 
@@ -125,16 +126,7 @@ type Manager = keyof typeof installs;
 /** A tool's packages by package manager, `all` for the others, and its page. */
 type Packaged = { page: string; all?: string } & { [M in Manager]?: string };
 
-const packaged = {
-  nginx: { page: 'https://nginx.org/en/linux_packages.html', all: 'nginx' },
-  h2o: { page: 'https://h2o.examp1e.net/install.html', 'apt-get': 'h2o', apk: 'h2o' },
-  nghttpd: {
-    page: 'https://nghttp2.org',
-    'apt-get': 'nghttp2-server',
-    dnf: 'nghttp2',
-    zypper: 'nghttp2',
-    apk: 'nghttp2',
-  },
+const otherTools = {
   openssl: { page: 'https://www.openssl.org', all: 'openssl' },
   influxd: {
     page: 'https://docs.influxdata.com/influxdb/v1/introduction/install/',
@@ -166,10 +158,14 @@ const packaged = {
   sshd: { page: 'https://www.openssh.com/portable.html', all: 'openssh-server', pacman: 'openssh' },
 } satisfies Record<string, Packaged>;
 
-type PackagedTool = keyof typeof packaged;
+type PackagedTool = ServerName | keyof typeof otherTools;
+
+function packaged(tool: PackagedTool): Packaged {
+  return isServerName(tool) ? servers[tool].packages : otherTools[tool];
+}
 
 function packagesOf(tool: PackagedTool, manager: Manager): string | undefined {
-  const { [manager]: packages, all }: Packaged = packaged[tool];
+  const { [manager]: packages, all } = packaged(tool);
   return packages ?? all;
 }
 
@@ -183,7 +179,7 @@ async function howToInstall(tool: PackagedTool, machine: Machine): Promise<strin
     if (packages !== undefined && (await find(manager, machine)) !== undefined)
       return `install it with: ${machine.isRoot ? '' : 'sudo '}${installs[manager]} ${packages}`;
   }
-  return `get it from ${packaged[tool].page}`;
+  return `get it from ${packaged(tool).page}`;
 }
 
 const lockPatienceSeconds = 120;

@@ -6,12 +6,12 @@ import { expect, it, vi } from 'vitest';
 import { textOf } from '../../lib/files.ts';
 import { statFields } from '../../lib/proc-files.ts';
 import { startChild } from '../../lib/process.ts';
-import type { ServerName } from '../../lib/scenario/model.ts';
 import { openScope } from '../../lib/servers/scope.ts';
 import { alarmsIn, watchLifecycle, type LogAlarms } from '../../lib/servers/lifecycle.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
 import { ownFiles } from '../fixtures/own-files.ts';
 import { descendants, isRunning } from '../fixtures/processes.ts';
+import type { ServerName } from '../../lib/setup/servers.ts';
 
 it.each([
   ['may tidy up', 'while kill -0 $1 2>&-; do sleep 0.01; done; sleep 0.1; rm -r tidy', false],

@@ -5,10 +5,11 @@ import { describe, expect, it, test, vi } from 'vitest';
 import { parse } from 'yaml';
 import { h2oKind } from '../../lib/servers/h2o.ts';
 import { nghttpdKind } from '../../lib/servers/nghttpd.ts';
-import { shippedConfigs } from '../../lib/scenario/index.ts';
 import { nginxKind } from '../../lib/servers/nginx.ts';
-import type { Build, ComposedConfig, Place, ServerKind } from '../../lib/servers/server.ts';
+import type { ServerKind } from '../../lib/servers/kind.ts';
+import type { Build, ComposedConfig, Place } from '../../lib/servers/server.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
+import { servers } from '../../lib/setup/servers.ts';
 import { ownConfig, ownFiles } from '../fixtures/own-files.ts';
 
 const place: Place = {
@@ -36,11 +37,11 @@ const codeLines = (text: string) =>
 const shippedText = (name: string) =>
   readFile(path.join(projectRoot, 'server-configs', `${name}.conf`), 'utf8');
 
-test.each(Object.entries(shippedConfigs))(
+test.each(Object.entries(servers))(
   'editors know the configs of %s',
-  async (server, names) => {
+  async (server, { configs }) => {
     const files = await readdir(path.join(projectRoot, 'server-configs', server));
-    expect(files.sort()).toEqual(names.map((name) => `${name}.conf`).sort());
+    expect(files.sort()).toEqual(configs.map((name) => `${name}.conf`).sort());
   },
 );
 

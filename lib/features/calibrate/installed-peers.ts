@@ -2,6 +2,7 @@
 import { unknownWord, UserError } from '../../errors.ts';
 import { present } from '../../present.ts';
 import { find, thisMachine } from '../../setup/machine.ts';
+import { isServerName } from '../../setup/servers.ts';
 import {
   abPeer,
   h2loadPeer,
@@ -32,7 +33,7 @@ interface Program {
   leastSeconds?: number;
 }
 
-/** wrk2 builds a program called `wrk`; it must be called wrk2 in PATH. In its first 10 s it calibrates itself. */
+/** wrk2 builds a program called `wrk`; it must be called wrk2 in PATH. It calibrates itself in its first 10 s. */
 const programs: readonly Program[] = [
   { generator: wrkPeer, makes: ['closed'] },
   { generator: wrk2Peer, makes: ['rate'], leastSeconds: 12 },
@@ -51,7 +52,7 @@ export function requirePeerNames(names: readonly string[]): void {
     if (!peerNames.includes(name)) throw unknownWord('generator', name, peerNames);
 }
 
-/** Whether the generator can make the load of that server. */
+/** Returns whether the generator can make the load of that server. */
 export function canLoad(
   { generator }: Pick<Peer, 'generator'>,
   { load, front }: Pick<KnownServer, 'load' | 'front'>,
@@ -120,8 +121,7 @@ export async function versionOf(
   binary: string,
   signal?: AbortSignal,
 ): Promise<string | undefined> {
-  if (tool === 'k6' || tool === 'nginx' || tool === 'h2o' || tool === 'nghttpd')
-    return (await serverBuild(tool, binary, signal)).version;
+  if (tool === 'k6' || isServerName(tool)) return (await serverBuild(tool, binary, signal)).version;
   if (!isAsked(tool)) return undefined;
   const [argument, pattern] = questions[tool];
   const message = `${binary} ${argument} had not ended after ${limitSeconds} s: is it ${tool}?`;

@@ -110,7 +110,7 @@ export async function openAgent(name: string) {
 async function requireAway(name: string, address: string): Promise<void> {
   const interfaces = Object.values(networkInterfaces()).flat();
   const isLocal = interfaces.some((networkInterface) => networkInterface?.address === address);
-  // Who names an address of this machine means this machine.
+  // A host that is named by an address of this machine is this machine.
   const isMeant = async () => (await addressesOf(name)).includes(address);
   if (!isLoopback(address) && (!isLocal || (await isMeant()))) return;
   throw new UserError(

@@ -11,7 +11,7 @@ import { machineClock, watchMachine, type MachineReading } from '../../machine/u
 import { readEnvironment } from '../../machine/cores.ts';
 import { oneRunAtATime, type Run } from '../../machine/locks.ts';
 import { cpusOf, readProcessors } from '../../machine/processors.ts';
-import type { ConfiguredServer, ServerName } from '../../scenario/model.ts';
+import type { ConfiguredServer } from '../../scenario/model.ts';
 import { hardFilesLimit } from '../../servers/rights.ts';
 import { alarmsIn } from '../../servers/lifecycle.ts';
 import { versionsOf } from '../../servers/build.ts';
@@ -25,6 +25,7 @@ import { freePort } from '../../servers/ports.ts';
 import { temporaryFolder } from '../../servers/scratch.ts';
 import { Progress, installVariable, thisMachine, useSafePath } from '../../setup/machine.ts';
 import { projectRoot } from '../../setup/paths.ts';
+import type { ServerName } from '../../setup/servers.ts';
 import { ensureTools } from '../../setup/tools.ts';
 import { greeting, patienceMs, watchMs, type Reply, type SentFile } from './messages.ts';
 

@@ -19,7 +19,8 @@ import {
   type Form,
 } from '../../form.ts';
 import { environmentForm } from '../../result/environment.ts';
-import { requestsForm, serverNames } from '../../scenario/model.ts';
+import { requestsForm } from '../../scenario/model.ts';
+import { serverNames } from '../../setup/servers.ts';
 
 /** A user's file or link, with its path in the sent folder. */
 export type SentFile =

@@ -9,12 +9,13 @@ import path from 'node:path';
 import { prefixed, messageOf, UserError, usageError } from '../../errors.ts';
 import { localRun } from '../../machine/locks.ts';
 import { type Processors, cpusOf, readProcessors } from '../../machine/processors.ts';
+import type { ServerName } from '../../setup/servers.ts';
 import { limited } from '../../signals.ts';
 import { machineClock } from '../../machine/usage.ts';
 import { folderFlags, ifThere, openFolder, readBytes, textOf } from '../../files.ts';
 import type { ServerHostFacts } from '../../result/environment.ts';
 import { shownCommand } from '../../secrets.ts';
-import type { ConfiguredServer, Page, ServerName, ServerSpec } from '../../scenario/model.ts';
+import type { ConfiguredServer, Page, ServerSpec } from '../../scenario/model.ts';
 import { isConfigured } from '../../scenario/variants.ts';
 import { waitUntilReady, type RemoteServer, type StartOptions } from '../../servers/index.ts';
 import { ownPortsText } from '../../servers/ports.ts';
@@ -226,7 +227,7 @@ const most = { files: 2000, megabytes: 20 };
 
 const keys = ['.ssh', '.gnupg'];
 
-/** Whether a folder is /, a temporary folder, or contains a home, by any name. */
+/** Returns whether a folder is /, a temporary folder, or contains a home, by any name. */
 function isOfMany(folder: string): boolean {
   const real = (name: string) =>
     name.startsWith('/') ? (ifThere(() => [realpathSync(name)]) ?? []) : [];

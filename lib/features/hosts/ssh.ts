@@ -123,7 +123,7 @@ export async function connect(host: string, script: string) {
       isSent = true;
       return true;
     },
-    /** How long a line may be from now on. */
+    /** Returns how long a line may be from now on. */
     allowLines: (bytes: number) => void (mostLineBytes = bytes),
     /** Ends the connection for this reason. */
     refuse,

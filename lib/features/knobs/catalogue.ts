@@ -18,18 +18,13 @@ import {
 } from '../../form.ts';
 import { counts } from '../../format.ts';
 import { repeated } from '../../present.ts';
-import type { Overlay, LoadProfile, ServerName } from '../../scenario/model.ts';
+import type { Overlay, LoadProfile } from '../../scenario/model.ts';
 import { isHttp2 } from '../../scenario/load.ts';
 import { configsFolder } from '../../servers/config-files.ts';
 import type { Build, Listen } from '../../servers/index.ts';
 import type { Change, Facts } from '../../servers/own/changes.ts';
 import { atLeast } from '../../setup/machine.ts';
-
-const contexts: Record<ServerName, readonly string[]> = {
-  nginx: ['main', 'events', 'http', 'server'],
-  h2o: ['top', 'ssl'],
-  nghttpd: ['flags'],
-};
+import { servers, type ServerName } from '../../setup/servers.ts';
 
 /** The conditions of a knob; all must hold. */
 const where = closed({
@@ -55,7 +50,7 @@ type Knob = v.InferOutput<ReturnType<typeof knobForm>>;
 function knobForm(server: ServerName) {
   return closed({
     name,
-    context: oneOf(contexts[server]),
+    context: oneOf<readonly string[]>(servers[server].contexts),
     values,
     default: orAbsent(text),
     claim: text,
@@ -121,7 +116,7 @@ export interface Surroundings {
 
 const alreadySo = 'already so';
 
-/** Whether a candidate was left out because the config has its value. @param why from whyNot */
+/** Returns whether a candidate was left out because the config has its value. @param why from whyNot */
 export const isAlreadySo = (why: string): boolean => why.startsWith(alreadySo);
 
 /** Says why a candidate is not worth a try; undefined if it is. All candidates that are left out for the same reason get the same text. */

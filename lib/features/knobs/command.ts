@@ -22,10 +22,11 @@ import { wrapLines } from '../../report/table.ts';
 import { allNames } from '../../present.ts';
 import type { Result } from '../../result/result.ts';
 import type { PlanDraft } from '../../runner/plan.ts';
-import { serverNames, type ConfiguredServer, type ServerName } from '../../scenario/model.ts';
+import type { ConfiguredServer } from '../../scenario/model.ts';
 import type { OwnConfig } from '../../servers/index.ts';
 import { changeLines } from '../../servers/own/changes.ts';
 import { typed } from '../../setup/paths.ts';
+import { anyServer, serverNames, type ServerName } from '../../setup/servers.ts';
 import { candidatesOf, readKnobs, valueNames, type Candidate } from './catalogue.ts';
 import { helpful, nothingHelpsLine, ranked, worthACloserLook, type Effect } from './ranking.ts';
 import {
@@ -88,7 +89,7 @@ const mostCloser = 5;
 const help = [
   `${typed('knobs')} nginx.conf [flags]`,
   '',
-  'Finds out which of the usual advice has an effect on this config (nginx, h2o or nghttpd) on this machine. Each knob runs ' +
+  `Finds out which of the usual advice has an effect on this config (${anyServer}) on this machine. Each knob runs ` +
     'against the config as it is, in turns. Then the promising knobs run again, and all that help run together in fresh rounds. ' +
     'Prints the lines that help, to paste. The file is not changed.',
 ];
@@ -228,7 +229,7 @@ async function readConfig(
     );
   const source = await readSource(given, flags.get('in'));
   if (source.kind !== 'config')
-    throw usageError(`knobs wants a config of nginx, h2o or nghttpd, and ${given} is not one`);
+    throw usageError(`knobs wants a config of ${anyServer}, and ${given} is not one`);
   return { ...source.config, given };
 }
 

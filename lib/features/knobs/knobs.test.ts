@@ -2,6 +2,7 @@
 import path from 'node:path';
 import { expect, it, test, vi } from 'vitest';
 import { additions } from '../../cli/main.ts';
+import type { ServerName } from '../../setup/servers.ts';
 import { knobsCommand } from './command.ts';
 import {
   candidatesOf,
@@ -24,7 +25,6 @@ import {
 } from './ranking.ts';
 import { cellText } from '../../report/table.ts';
 import type { Comparison, Result, Verdict } from '../../result/result.ts';
-import type { ServerName } from '../../scenario/model.ts';
 import { wrk } from '../../scenario/load/generators.ts';
 import { nghttpdKind } from '../../servers/nghttpd.ts';
 import { nginxKind } from '../../servers/nginx.ts';

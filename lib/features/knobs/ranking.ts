@@ -109,7 +109,7 @@ export function ranked(candidates: readonly Candidate[], first: Result, closer?:
     .sort((a, b) => gain(b.comparison) - gain(a.comparison));
 }
 
-/** How many times better; below 1: worse. */
+/** Returns how many times better; below 1: worse. */
 export function gain({ metric, ratio }: Comparison): number {
   return metrics[metric].lessIsBetter && ratio > 0 ? 1 / ratio : ratio;
 }
@@ -203,7 +203,7 @@ export function rankingTable(effects: readonly Effect[], { sameWithin }: Result)
     leftColumn(title, ({ comparison }: Effect) => cell(comparison));
   const effectText = (measured: BesideRatio | Comparison | null, { roundRatios }: Comparison) => {
     if (measured === null) return '';
-    // Of few rounds, the interval may be of no width.
+    // The interval of few rounds may be of no width.
     const interval = roundRatios.length < minimumRounds ? undefined : measured.ci95;
     return effect(measured.ratio, interval);
   };

@@ -17,7 +17,7 @@ export interface ClusterObject {
     annotations?: Record<string, string>;
     deletionTimestamp?: string;
   };
-  /** Only in events. */
+  /** Only events have it. */
   involvedObject?: { name: string };
   message?: string;
   spec?: { nodeName?: string };
@@ -239,7 +239,7 @@ export function describePod({ metadata: { name, labels = {} } }: ClusterObject):
   return part === undefined ? `the pod ${name}` : `the operator's ${part}`;
 }
 
-/** Why a pod does not run yet, and whether it never will; undefined without a known problem. */
+/** Returns why a pod does not run yet, and whether it never will; undefined without a known problem. */
 export function podTrouble({
   status: { initContainerStatuses = [], containerStatuses = [], conditions = [] } = {},
 }: ClusterObject) {

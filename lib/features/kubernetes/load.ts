@@ -147,7 +147,7 @@ interface Loaded {
   plan: LoadPlan;
   round: number;
   labels: Readonly<Record<string, string>>;
-  /** Of the server, for all requests; null if not known. */
+  /** CPU time of the server for all requests; null if unknown. */
   cpuSeconds: number | null;
 }
 

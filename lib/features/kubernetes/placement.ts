@@ -9,7 +9,7 @@ export interface Placement {
   tolerations: readonly Toleration[];
 }
 
-/** Of a node's taint. */
+/** A pod's toleration of a node's taint. */
 interface Toleration {
   key: string;
   operator: 'Equal' | 'Exists';

@@ -1,14 +1,15 @@
 // The manifests of a variant's server.
 import path from 'node:path';
 import { usageError } from '../../errors.ts';
-import { present } from '../../present.ts';
+import { byName, present } from '../../present.ts';
 import type { PlannedVariant } from '../../runner/plan.ts';
-import type { ConfiguredServer, Page, Scenario, ServerName } from '../../scenario/model.ts';
+import type { ConfiguredServer, Page, Scenario } from '../../scenario/model.ts';
 import { type RunnableVariant, isConfigured, isOwn, networkOf } from '../../scenario/variants.ts';
 import { certificateArgs } from '../../servers/certificate.ts';
 import { copyDocroot } from '../../servers/docroot.ts';
 import { serverKinds, workersFor } from '../../servers/index.ts';
 import { filesNeeded } from '../../servers/rights.ts';
+import { servers, serverNames, anyServer, type ServerName } from '../../setup/servers.ts';
 import {
   type ClusterRun,
   configMap,
@@ -23,11 +24,10 @@ import {
 import { ofGenerators, ofOtherRuns, onlyOn, onOneHost, placed, required } from './placement.ts';
 
 /** Versions of the servers that docker/Dockerfile installs. */
-export const imageVersions: Readonly<Record<ServerName, string>> = {
-  nginx: '1.22.1',
-  h2o: '2.2.5',
-  nghttpd: '1.52.0',
-};
+export const imageVersions: Readonly<Record<ServerName, string>> = byName(
+  serverNames,
+  (server) => servers[server].imageVersion,
+);
 
 const port = 8080;
 
@@ -175,7 +175,7 @@ function mount(name: keyof typeof places, readOnly = false): object {
 
 function shippedServer(scenario: Scenario, variant: RunnableVariant): ConfiguredServer {
   const { name, server } = variant;
-  const only = `${name}: in a cluster only shipped configs of nginx, h2o and nghttpd run, and this is`;
+  const only = `${name}: in a cluster only shipped configs of ${anyServer} run, and this is`;
   const refusal = (what: string) => usageError(`${only} ${what}: leave it out with --variants`);
   if (!isConfigured(server)) throw refusal(server.name === 'command' ? 'a command' : 'an address');
   if (isOwn(server) || server.config.some((file) => path.isAbsolute(file)))

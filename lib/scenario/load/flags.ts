@@ -189,12 +189,12 @@ export function headersOf(
   return { headers: Object.fromEntries(named), ...present({ keepAlive }) };
 }
 
-/** Whether the engine makes requests with this method. */
+/** Returns whether the engine makes requests with this method. */
 export function isMethod(word: string): boolean {
   return /^[A-Z]+$/.test(word) && word !== 'CONNECT';
 }
 
-/** Why the engine cannot send a header; undefined if it can. */
+/** Returns why the engine cannot send a header; undefined if it can. */
 export function problemOfHeader(
   name: string,
   value: string,

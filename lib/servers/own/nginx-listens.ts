@@ -120,7 +120,7 @@ function publicHostsOf(servers: readonly Directive[]): ReadonlyMap<number, strin
   return hosts;
 }
 
-/** Whether the server, or its `location /`, only answers with a redirect or a refusal. */
+/** Returns whether the server, or its `location /`, only answers with a redirect or a refusal. */
 function turnsAway({ block = [] }: Directive): boolean {
   const root = blocksIn(block, 'location').find(({ args }) => args.map(bareWord).join(' ') === '/');
   return [...block, ...(root?.block ?? [])].some(

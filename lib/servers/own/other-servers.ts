@@ -7,7 +7,7 @@ import { temporary } from './redirect.ts';
 interface Other {
   /** The server's name as it writes it. */
   name: string;
-  /** All of these match the server's configs, and no config of nginx, h2o or nghttpd. */
+  /** All of these match the server's configs, and no config that bakeoff reads. */
   says: readonly RegExp[];
   named: RegExp;
   /** Returns the command that starts the server in the foreground. @param file quoted for a shell */
@@ -88,7 +88,7 @@ const interpreters: Readonly<Record<string, string>> = {
   '.jar': 'java -jar',
 };
 
-/** What bakeoff adds to a command. Variables that the command sets itself take precedence. */
+/** bakeoff's additions to a command. Variables that the command sets itself take precedence. */
 interface Added {
   args: string[];
   env: Record<string, string>;
@@ -97,7 +97,7 @@ interface Added {
 
 const debiansVariables = '/etc/apache2/envvars';
 
-/** Whether a command is Apache. Other servers are called httpd too, such as that of busybox. */
+/** Returns whether a command is Apache. Other servers are called httpd too, such as that of busybox. */
 function isApache(program: string, args: readonly string[]): boolean {
   const isNamed = /^(?:apache2|httpd)(?:-\w+)?$/.test(path.basename(program));
   return isNamed && /(?:^| )-(?:X|D ?(?:FOREGROUND|NO_DETACH))(?: |$)/.test(args.join(' '));
@@ -142,7 +142,7 @@ export function otherServerOf(text: string): string | undefined {
   return others.find((other) => isOf(other, text))?.name;
 }
 
-/** Says what to give instead of a file that is no config of nginx, h2o or nghttpd. @param text without comments */
+/** Returns what to give instead of a file that is no config that bakeoff reads. @param text without comments */
 export function otherServerHint(text: string, file: string): string {
   const base = path.basename(file);
   const other =

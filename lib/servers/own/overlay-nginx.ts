@@ -243,7 +243,7 @@ type Matcher = (source: string, flags: string, paths: readonly string[]) => bool
 
 const matchers = new WeakMap<PageAt, Matcher>();
 
-/** For all expressions of a config together. The run answers no signal meanwhile. */
+/** The limit for all expressions of a config together. The run answers no signal meanwhile. */
 const mostMatchingMs = 500;
 
 /** Matches all paths at once: each start of a script with a timeout takes longer than a thousand paths. */

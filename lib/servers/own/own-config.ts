@@ -3,15 +3,12 @@ import path from 'node:path';
 import { UserError } from '../../errors.ts';
 import { present } from '../../present.ts';
 import type { Overlay } from '../../scenario/model.ts';
-import { readNghttpd } from '../nghttpd.ts';
+import { serverNames } from '../../setup/servers.ts';
+import { serverKinds } from '../kinds.ts';
 import { changesBetween, type PageAt, type ReadConfig } from './changes.ts';
 import { readText } from '../config-files.ts';
-import { readH2o } from './h2o.ts';
 import { otherServerHint, otherServerOf } from './other-servers.ts';
-import { readNginx } from './overlay-nginx.ts';
 import type { OwnConfig } from './redirect.ts';
-
-const readers = { nginx: readNginx, h2o: readH2o, nghttpd: readNghttpd };
 
 /**
  * Reads a config with its includes. Throws UserError if it cannot be read, or is not a config of these servers.
@@ -26,7 +23,10 @@ export async function readOwnConfig(name: string, within?: string): Promise<OwnC
     );
   const server = kind === 'site' ? 'nginx' : kind;
   const site = kind === 'site' ? present({ within }) : {};
-  const { workers, listens, logFormats }: ReadConfig = await readers[server](file, site.within);
+  const { workers, listens, logFormats }: ReadConfig = await serverKinds[server].read(
+    file,
+    site.within,
+  );
   return { server, file, workers, listens, ...present({ logFormats }), ...site };
 }
 
@@ -40,7 +40,7 @@ export async function overlayTarget(
   { server, file, within }: Pick<OwnConfig, 'server' | 'file' | 'within'>,
   page: PageAt,
 ) {
-  const config = await readers[server](file, within);
+  const config = await serverKinds[server].read(file, within);
   return {
     facts: config.facts(page),
     overlay(overlays: readonly Overlay[]) {
@@ -58,12 +58,11 @@ function recognise(text: string, file: string): OwnConfig['server'] | 'site' {
   }
   const bare = lines.join('\n');
   if (lines.length === 0) throw new UserError(`the config ${file} is empty`);
-  if (/(?:^|[\s;}])(?:http|events)\s*\{/.test(bare)) return 'nginx';
-  if (/^include\s[^\n]*;/m.test(bare) && !/^(?:server|location|upstream)\b/m.test(bare))
-    return 'nginx';
-  if (otherServerOf(bare) !== undefined) throw new UserError(otherServerHint(bare, file));
-  if (lines.every((line) => /^(?:--?[A-Za-z]|\d+(?:\s+\S+\s+\S+)?$)/.test(line))) return 'nghttpd';
-  if (/^[{ \t]*(["']?)(?:hosts|listen)\1\s*:/m.test(bare)) return 'h2o';
+  const server = serverNames.find((name) => serverKinds[name].isConfig(bare));
+  // Configs of some other servers look like h2o's.
+  if (server !== 'nginx' && otherServerOf(bare) !== undefined)
+    throw new UserError(otherServerHint(bare, file));
+  if (server !== undefined) return server;
   if (
     /^(?:server|location|upstream|map)\b[^\n]*\{|^(?:listen|server_name|worker_processes)\s[^\n]*;/m.test(
       bare,

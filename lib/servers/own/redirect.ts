@@ -4,9 +4,9 @@ import path from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { addressIn, UserError } from '../../errors.ts';
 import { loadedToo, stubbed } from '../../result/redirections.ts';
-import type { ServerName } from '../../scenario/model.ts';
 import { isLoopback, loopbackAddress, type UpstreamAddress } from '../ports.ts';
 import type { AdoptPlace } from '../server.ts';
+import type { ServerName } from '../../setup/servers.ts';
 
 /** A port that a config listens on. */
 export interface Listen {
@@ -201,7 +201,7 @@ export const temporary = 'a temporary file';
 export const leaving =
   'may leave this machine, and only loopback addresses may be loaded: pass it to 127.0.0.1, or take it out of a copy of the config';
 
-/** Whether the stub can stand for the backend of a directive: it answers plain HTTP only. */
+/** Returns whether the stub can stand for the backend of a directive: it answers plain HTTP only. */
 const mayBeStub = (line: string): boolean =>
   !/^(?:fastcgi|uwsgi|scgi|grpc|memcached)[._]|https:\/\//i.test(line);
 

@@ -44,7 +44,7 @@ const clients = new Set([
 /** Directives with names that nginx looks up at its start, by asking another machine. */
 const lookups = new Set(['debug_connection', 'resolver', 'set_real_ip_from']);
 
-/** Whether a word is the name of a machine, and no address, network or option. */
+/** Returns whether a word is the name of a machine, and no address, network or option. */
 function isName(word: string): boolean {
   return !/^(?:[\d.:/a-f]+|\[[\d.:a-f]+\](?::\d+)?|unix:.*|localhost|\w+=.*)$/i.test(word);
 }
@@ -89,7 +89,7 @@ function isSyslog(word: string): boolean {
   return /^syslog:.*server=/s.test(word);
 }
 
-/** Whether the host of redis://:password@host:1/2 is this machine. */
+/** Returns whether the host of redis://:password@host:1/2 is this machine. */
 function isLocal(address: string): boolean {
   if (address.startsWith('unix:')) return true;
   const [, host = ''] =
