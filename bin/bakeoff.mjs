@@ -71,7 +71,7 @@ function unsupported() {
 /** @param {string} program @param {string[]} words */
 const answers = (program, ...words) => spawnSync(program, words).status === 0;
 
-/** Why root's temporary files could be replaced by others. */
+/** Returns why root's temporary files could be replaced by others. */
 function unsafeTmpdir() {
   if (process.geteuid?.() !== 0) return undefined;
   const problem = whoMayChange(tmpdir());

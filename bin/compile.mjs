@@ -1,4 +1,4 @@
-// Compiles dist/ when the sources have changed: to compile at each start would take a second. By hand:
+// Compiles dist/ when the sources have changed: to compile at each start would take a second. To run it by hand:
 // node bin/compile.mjs
 import { createHash } from 'node:crypto';
 import {
@@ -70,7 +70,7 @@ export async function compiledCommands(projectRoot, keptMs = dayMs) {
     }
     for (const name of [...names, 'state']) renameSync(join(fresh, name), join(dist, name));
     removeOld(dist, names, keptMs);
-    // Who compiles there too.
+    // The owner of the checkout compiles there too.
     const caller = callerOwning(projectRoot);
     if (caller !== undefined)
       for (const file of ['', ...names, 'state'])

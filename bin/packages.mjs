@@ -30,7 +30,7 @@ function installedStamp() {
   }
 }
 
-/** Whether the user's own `npm ci` has installed these packages: npm lists them in node_modules. */
+/** Returns whether the user's own `npm ci` has installed these packages: npm lists them in node_modules. */
 function isAsLocked() {
   try {
     const [wanted, installed] = [lockFile, `${projectRoot}node_modules/.package-lock.json`].map(
@@ -144,7 +144,7 @@ async function runNpm(stamp) {
   const flags =
     '--include=dev --include=optional --ignore-scripts --no-audit --no-fund --loglevel=error --no-progress ' +
     '--fetch-retry-mintimeout=1000 --fetch-retry-maxtimeout=5000';
-  // Who installs packages in this folder too.
+  // The owner of the checkout installs packages in this folder too.
   const caller = callerOwning(projectRoot);
   const owner = caller === undefined ? '' : `${caller.uid}:${caller.gid}`;
   // `sudo -E` keeps the caller's HOME.
@@ -176,7 +176,7 @@ async function runNpm(stamp) {
       owner,
       cache,
       flags,
-      // Else npm asks the parent folders whether they are the workspace's root.
+      // Without --prefix npm asks the parent folders whether they are the workspace's root.
       `--prefix=${projectRoot}`,
       ...ownSettings(),
     ],

@@ -62,10 +62,10 @@ export function problemInParents(root) {
  * are not bakeoff's. @param {string} root @returns {string | undefined}
  */
 function problemOfDependencies(root) {
-  // Those of a checkout are below it.
+  // A checkout's packages are below it.
   if (basename(dirname(root)) !== 'node_modules') return undefined;
   const folders = new Set([root]);
-  // It comes to those that are added meanwhile.
+  // The loop also visits the folders that it adds.
   for (const folder of folders)
     for (const place of dependenciesOf(folder)) {
       const real = realpathSync.native(place);
@@ -94,7 +94,7 @@ function dependenciesOf(folder) {
   });
 }
 
-/** Of a checkout's folders, these have no code. */
+/** Folders of a checkout that have no code. */
 const withoutCode = new Set(['.git', '.bakeoff', 'results']);
 
 /** @param {string} folder */

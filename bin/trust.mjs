@@ -91,7 +91,7 @@ function userOutside() {
 /** @type {Map<number, boolean>} */
 const privateGroups = new Map();
 
-/** Whether a group has only trusted members. @param {number} gid */
+/** Returns whether a group has only trusted members. @param {number} gid */
 function isPrivateGroup(gid) {
   const known = privateGroups.get(gid);
   if (known !== undefined) return known;
@@ -117,12 +117,12 @@ function hasOnlyTrusted(gid) {
   const uidOf = (name) => Number(users.find(([user]) => user === name)?.[2]);
   const primary = users.filter(([, , , id]) => Number(id) === gid).map(([, , uid]) => Number(uid));
   const members = [...named.map(uidOf), ...primary];
-  // A directory service may have members of a group that is empty here. Those of the system itself, such as staff, have numbers below 100.
+  // A directory service may have members of a group that is empty here. The system's own groups, such as staff, have numbers below 100.
   if (members.length === 0) return gid < 100;
   return members.every((uid) => trusted.has(uid));
 }
 
-/** Whether others may make files in a sticky folder. @param {import('node:fs').Stats} stats of a folder */
+/** Returns whether others may make files in a sticky folder. @param {import('node:fs').Stats} stats of a folder */
 export const isShared = ({ mode }) => (mode & 0o1000) !== 0 && (mode & 0o022) !== 0;
 
 /** Node does not read access control lists. */
@@ -257,8 +257,8 @@ const systemFolders = [
 export const systemPath = systemFolders.join(delimiter);
 
 /**
- * Whether the programs of a folder in PATH are used only if nobody else may change them. npm puts folders of all parents into PATH. Other
- * folders are the user's choice, but not root's. @param {string} folder
+ * Returns whether the programs of a folder in PATH are used only if nobody else may change them. npm puts folders of all parents into PATH.
+ * Other folders are the user's choice, but not root's. @param {string} folder
  */
 function isHeld(folder) {
   // This process is Node's own already.
@@ -278,8 +278,8 @@ function isLeftOut(folder) {
 }
 
 /**
- * Whether a program in a folder of PATH is used. A file of an unknown user counts as one of others: archives have the numbers of users
- * that are yet to come. @param {string} program
+ * Returns whether a program in a folder of PATH is used. A file of an unknown user counts as one of others: archives have the numbers of
+ * users that are yet to come. @param {string} program
  */
 export function mayRun(program) {
   return isProgram(program) && (!isHeld(dirname(program)) || isSafe(program));

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 
 // tsx reads this when it is loaded.
 process.env.TSX_DISABLE_CACHE = '1';
-// Else programs such as prettier have Node keep compiled code there too.
+// Otherwise programs such as prettier would have Node keep compiled code there too.
 process.env.NODE_DISABLE_COMPILE_CACHE = '1';
 const { register } = await import('tsx/esm/api');
 register({ tsconfig: fileURLToPath(new URL('../tsconfig.json', import.meta.url)) });

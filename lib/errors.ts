@@ -117,7 +117,7 @@ export function offer(word: string, choices: readonly string[], whereAll?: strin
 /** Returns the nearest choice; undefined if it is more than two edits away, or more than one edit for each three letters. */
 export function nearest(word: string, choices: readonly string[]): string | undefined {
   const [choice] = sorted(word, choices);
-  // Without the dashes of a flag.
+  // The dashes of a flag do not count.
   const { length } = word.replace(/^--?/, '');
   const most = Math.min(2, Math.floor(length / 3));
   return choice !== undefined && length > 1 && edits(word, choice) <= most ? choice : undefined;

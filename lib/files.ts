@@ -165,7 +165,7 @@ const unreadable: Record<string, string> = {
   ENXIO: notAFile,
 };
 
-/** Whether both are the same file: links and mounts give it several paths. */
+/** Returns whether both are the same file: links and mounts give it several paths. */
 export function isSameFile(one: Stats, other: Stats | undefined): boolean {
   return one.dev === other?.dev && one.ino === other.ino;
 }
@@ -268,7 +268,7 @@ function requireOpenToAll(descriptor: number): void {
   );
 }
 
-/** Whether a user who owns nothing may enter a folder and those above it. @param folder without links */
+/** Returns whether a user who owns nothing may enter a folder and those above it. @param folder without links */
 export function allMayEnter(folder: string): boolean {
   return foldersUp(folder).every((place) => (statSync(place).mode & 0o1) !== 0);
 }

@@ -88,7 +88,7 @@ export function effect(ratio: number, interval?: readonly [number, number]): str
   return `${ratio > 1 ? '+' : ''}${shown} %${among(ends)}`;
 }
 
-/** Whether an interval of ratios is so wide that its ends tell nothing. */
+/** Returns whether an interval of ratios is so wide that its ends tell nothing. */
 export function isTooWide([low, high]: readonly [number, number]): boolean {
   return high > 1000 * low;
 }

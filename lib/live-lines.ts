@@ -26,7 +26,7 @@ export function liveLines(stream: LineStream): LiveLines {
 
 class LiveLines {
   readonly #stream: LineStream;
-  /** In the order in which they began. */
+  /** The works in the order in which they began. */
   readonly #works = new Set<Work>();
   #drawnLines = 0;
   #timer: NodeJS.Timeout | undefined;

@@ -28,20 +28,20 @@ export interface ChildOptions {
   command: string;
   args: readonly string[];
   before?: readonly Before[] | undefined;
-  /** User to run as (needs root). All capabilities are dropped except the one that it `keeps`. Absent: the current user. */
+  /** User to run as (needs root). All capabilities are dropped except the one that it `keeps`. Default: the current user. */
   user?: (Pick<RunAs, 'uid' | 'gid'> & { keeps?: 'syslog' }) | undefined;
-  /** Absent: all. */
+  /** The CPUs that it may use. Default: all. */
   cpus?: readonly number[] | undefined;
   /**
-   * The working folder, entered as the `user`. Absent: /, because a relative entry of LD_LIBRARY_PATH would otherwise be in the caller's
+   * The working folder, entered as the `user`. Default: /, because a relative entry of LD_LIBRARY_PATH would otherwise be in the caller's
    * folder.
    */
   cwd?: string;
   env?: NodeJS.ProcessEnv | undefined;
   stdio?: StdioOptions;
-  /** Sends TERM if this process is killed, so that the child can end in order. Absent: KILL, which ends a stopped process too. */
+  /** Sends TERM if this process is killed, so that the child can end in order. Default: KILL, which ends a stopped process too. */
   orphanedBy?: 'TERM';
-  /** The second signal spares it, as a database. Absent: it kills the group. */
+  /** The second signal spares it, as a database. Default: it kills the group. */
   isSpared?: boolean;
 }
 
@@ -134,7 +134,7 @@ const killedMs = 5000;
 const closedByExec = 0o2000000;
 
 /**
- * Files that this process inherited open beside the standard ones, such as a shell's 200>lock. In children Node closes only the files that
+ * Files that this process inherited open beside the standard ones, such as a shell's 200>lock. Node closes in children only the files that
  * it opened itself.
  */
 const inherited = namesIn('/proc/self/fdinfo')

@@ -114,9 +114,9 @@ interface How {
   mode: number;
   /** Once it is whole; absent: mode. */
   lastMode?: number;
-  /** Absent: whatever is there is replaced. */
+  /** Returns whether a file may be replaced. Default: every file may. */
   isOwn?: IsOwn;
-  /** Nothing is left there. */
+  /** The file is removed again. */
   isProbe?: true;
 }
 

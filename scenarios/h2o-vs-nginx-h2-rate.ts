@@ -1,7 +1,7 @@
 import { defineScenario, h2o, nginx, vegeta } from '../lib/scenario/index.ts';
 import article from './articles/001.ts';
 
-// As in h2o-vs-nginx-h2, on the same two servers.
+// The same settings as in h2o-vs-nginx-h2, on the same two servers.
 const tls = {
   maxVersion: 'TLSv1.2',
   ciphers: ['ECDHE-RSA-AES128-GCM-SHA256'],

@@ -2,7 +2,7 @@ import { defineScenario, h2load, h2o, nginx } from '../lib/scenario/index.ts';
 import article from './articles/001.ts';
 import { allSucceeded } from './articles/outcomes.ts';
 
-// What h2load printed of both servers, and the two curves that it saw.
+// The cipher that h2load printed for both servers, and the two curves that it saw.
 const cipher = 'ECDHE-RSA-AES128-GCM-SHA256';
 const tls = { maxVersion: 'TLSv1.2', ciphers: [cipher], curves: ['P-256', 'P-384'] } as const;
 

@@ -14,7 +14,7 @@ export const kernelSettings =
   'net.ipv4.tcp_rmem = 4096 349520 16777216, net.ipv4.tcp_wmem = 4096 65536 16777216, net.ipv4.ip_local_port_range = 1024 65535, ' +
   'net.ipv4.tcp_timestamps = 0. Its author doubts that they are needed.';
 
-/** What wrk printed of each row. Its MB and GB are powers of 1024. */
+/** wrk's output for each row. Its MB and GB are powers of 1024. */
 export const published = {
   h2oInitial: {
     rps: 582_269.87,

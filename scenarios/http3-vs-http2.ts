@@ -1,6 +1,6 @@
 import { command, defineScenario, h2load } from '../lib/scenario/index.ts';
 
-/** Also for the scenario that has packets lost. */
+/** The scenario with lost packets uses it too. */
 export const caddy = command('caddy run --config static.caddyfile --adapter caddyfile', {
   folder: '../server-configs/caddy',
   tls: true,

@@ -24,7 +24,7 @@ interface Condition {
   network?: NetworkSpec;
   /** Beside nginx as packaged. */
   knobs?: readonly string[];
-  /** As of loadWith. */
+  /** The same as in loadWith. */
   expectedRps: number;
   published?: { off?: Published; on?: Published };
   onRequest?: true;

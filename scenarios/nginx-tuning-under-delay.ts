@@ -36,7 +36,7 @@ export const network: NetworkSpec = {
   clientSettings: ['generator'],
 };
 
-/** Of its two packet dumps of one request. */
+/** The packets in the article's two dumps of one request. */
 export const packets = {
   untuned: {
     toServer: { syn: 1, ack: 3, data: 1, fin: 1 },

@@ -31,7 +31,7 @@ interface Pause {
   inRoundsMs: number;
 }
 
-/** A figure alone and in the rounds. Of a comparison it is a ratio, of a side at a rate its responses per second. */
+/** A figure alone and in the rounds: the ratio of a comparison, or the responses per second of a side at a rate. */
 export interface Check {
   alone: number;
   inRounds: number;

@@ -33,7 +33,7 @@ function meanRatios({ rounds }: Side): Map<PageName, number> {
   );
 }
 
-/** How far a ratio is from 1, as a factor. */
+/** Returns how far a ratio is from 1, as a factor. */
 export function distanceOf(ratio: number): number {
   return Math.max(ratio, 1 / ratio);
 }
@@ -123,7 +123,7 @@ export function sideWithSeveralBodies<Compared extends Side>(
   return sides[shares.indexOf(most)];
 }
 
-/** Why the bodies of two sides are not to be compared; undefined if they may be. */
+/** Returns why the bodies of two sides are not to be compared; undefined if they may be. */
 export function obstacleOfBodies(
   sides: readonly (Side & Pick<VariantResult, 'name'>)[],
 ): Obstacle | undefined {

@@ -23,18 +23,21 @@ const fewestResponses = 30;
 /** A rate limit has recovered during the turns of others if the ramp of a turn has this multiple of the requests/s of its window. */
 const recoveredFrom = 2;
 
-/** Whether most of a turn's ramp was answered from what a rate limit had left over. Such responses come in bursts, which cost less each. */
+/**
+ * Returns whether most of a turn's ramp was answered from what a rate limit had left over. Such responses come in bursts, which cost less
+ * each.
+ */
 function hasRecovered({ turns, requests, rps }: Phase): boolean {
   if (turns === null) return false;
   const rampSeconds = (turns.count * turns.rampMs) / 1000;
   return turns.responses - requests > recoveredFrom * rps * rampSeconds;
 }
 
-/** Whether the engine watched a queue, as it does at a rate. */
+/** Returns whether the engine watched a queue, as it does at a rate. */
 const isAtRate = ({ queueGrowth }: Phase): boolean => (queueGrowth ?? null) !== null;
 
 /**
- * CPU time per response in microseconds at the end of a warm-up and after it, if it fell so much that the server was still cold; else
+ * CPU time per response in microseconds at the end of a warm-up and after it, if it fell so much that the server was still cold; otherwise
  * undefined. Also undefined if it is unknown, if requests fail (they have costs of their own), if few responses have an uneven cost, and if
  * a rate limit had recovered.
  */
@@ -80,7 +83,7 @@ function bothOf(rounds: Rounds): Both | undefined {
 /** What others and the host take of a server's cores changes from one moment to the next. Above this share, it is no longer small. */
 const othersMatter = 0.05;
 
-/** Whether others took so much of the server's cores that its share of them says little. */
+/** Returns whether others took so much of the server's cores that its share of them says little. */
 export function othersTook({ phases }: Rounds[number]): boolean {
   return phases.some(
     ({ noise }) =>

@@ -29,10 +29,10 @@ function wrongAnswers(phases: readonly Phase[]): Failures['answers'] {
   return all.filter(({ status }) => !expected.includes(`${status[0]}xx`));
 }
 
-/** What servers answer with beyond a limit of requests or connections. */
+/** The statuses of answers beyond a limit of requests or connections. */
 const limitStatuses = ['429', '503'];
 
-/** Why most of a variant's failed requests failed; undefined if unknown. */
+/** Returns why most of a variant's failed requests failed; undefined if unknown. */
 export function failureCauseOf({
   server,
   rounds,
@@ -71,14 +71,16 @@ function rateWithin(rate: number): number | undefined {
   return Math.floor(within / digit) * digit;
 }
 
-/** Whether all connections may have been busy at once, by Little's law with the longest latency and a burst of ten times the rate. */
+/**
+ * Returns whether all connections may have been busy at once, by Little's law with the longest latency and a burst of ten times the rate.
+ */
 function mayLackConnections({ load, rps, latencyMs }: VariantResult): boolean {
   if (rps === null || latencyMs === null) return false;
   const busy = (10 * rps.median * latencyMs.max) / 1000;
   return busy >= (load.connections ?? 0);
 }
 
-/** Why requests left late, or not at all. */
+/** Returns why requests left late, or not at all. */
 export function rateCauseOf(variant: VariantResult): RateCause {
   const limit = limitOf(variant);
   const { growthPerSecond = 0 } = rateOf(variant) ?? {};

@@ -165,7 +165,7 @@ function variantFindings(of: VariantResult, isSearched: boolean): Finding[] {
   return all.filter((finding) => finding !== false);
 }
 
-/** Why no TLS session was resumed although the load asks for it; undefined if some were, or if unknown. */
+/** Returns why no TLS session was resumed although the load asks for it; undefined if some were, or if unknown. */
 function notResumed(of: VariantResult): 'http' | 'kept' | 'noTickets' | undefined {
   const resumed = perRequestOf(of, 'resumed');
   if (!of.load.tls?.resume || resumed.length === 0 || resumed.some((count) => count > 0))
@@ -175,7 +175,7 @@ function notResumed(of: VariantResult): 'http' | 'kept' | 'noTickets' | undefine
   return share <= kept ? 'kept' : 'noTickets';
 }
 
-/** Who else loaded the server; false if nobody did. */
+/** Returns the finding that others loaded the server too; false if nobody did. */
 function alsoLoaded({ name, rounds }: VariantResult): Finding | false {
   const by = alsoLoadedBy(rounds);
   if (by === undefined) return false;

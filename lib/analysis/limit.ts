@@ -194,14 +194,14 @@ export function rateOf({ load: { rate: asked }, rps, rounds }: VariantResult) {
   return { asked, made, reached: !isBehind(phases, asked, made), growthPerSecond };
 }
 
-/** Whether the variant's queue grows at its rate: its latencies are then as long as the run. */
+/** Returns whether the variant's queue grows at its rate: its latencies are then as long as the run. */
 export function queueGrows(variant: VariantResult): boolean {
   return (rateOf(variant)?.growthPerSecond ?? 0) > 0;
 }
 
 /**
- * Whether the server's queue grows, or `made` is more than 1 % below `asked` because requests left late or not at all: more than 1 % of
- * those due did not leave, or the p99 of their lateness is above 1 % of the load's time.
+ * Returns whether the server's queue grows, or `made` is more than 1 % below `asked` because requests left late or not at all: more than
+ * 1 % of those due did not leave, or the p99 of their lateness is above 1 % of the load's time.
  * @param phases at least one
  */
 export function isBehind(phases: readonly LoadResult[], asked: number, made: number): boolean {
@@ -217,7 +217,7 @@ export function isBehind(phases: readonly LoadResult[], asked: number, made: num
 export function lateSends(variant: VariantResult) {
   if (rateOf(variant)?.reached !== true) return null;
   const answered = total(phasesIn(variant.rounds), ({ latencyMs }) => valuesIn(latencyMs));
-  // Of fewer, a p99 is the latest of them.
+  // The p99 of fewer responses is the latest of them.
   if (answered < responsesNeeded.p99) return null;
   const late = variant.phases.find(({ sendDelayMs, latencyMs, buckets }) => {
     const [narrowest] = extent(buckets.map(({ fromMs, toMs }) => (toMs ?? Infinity) - fromMs));
@@ -237,7 +237,7 @@ export function lateReads({ phases, rounds }: VariantResult) {
     phasesIn(rounds).flatMap(({ readDelayMs }) => readDelayMs ?? []),
     valuesIn,
   );
-  // Of fewer, a p99 is the latest of them.
+  // The p99 of fewer responses is the latest of them.
   if (known < responsesNeeded.p99) return null;
   for (const { readDelayMs, latencyMs } of phases)
     if (readDelayMs !== undefined && readDelayMs.p99 >= lateReadsMatter * latencyMs.p99)

@@ -27,7 +27,7 @@ interface MetricFacts {
   responsesNeeded?: number;
   /** The metric depends on the load's speed, which the generator and other programs can change. */
   isOfSpeed: boolean;
-  /** Whether it decides on such loads, or has a verdict beside the metric that does. Absent: only if it is asked for. */
+  /** Returns whether it decides on such loads, or has a verdict beside the metric that does. If absent, only users ask for its verdict. */
   decides?: (loads: Loads) => 'first' | 'beside' | undefined;
 }
 

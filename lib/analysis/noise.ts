@@ -80,7 +80,7 @@ function roundsOf(variant: MeasuredVariant, cores: { server: number; generator: 
   });
 }
 
-/** Whether all verdicts are there, on sides that took turns. */
+/** Returns whether all verdicts are there, on sides that took turns. */
 function isSettled(
   measured: readonly MeasuredVariant[],
   comparisons: readonly Judgement[],

@@ -83,7 +83,7 @@ const pauseMatters = 0.05;
 /** A pause is longer than this multiple of the median latency: answers that a turn begins to wait for take as long as others. */
 const pauseFactor = 2;
 
-/** Whether a phase had a pause so long that the number of such pauses changes its figures. */
+/** Returns whether a phase had a pause so long that the number of such pauses changes its figures. */
 export function hasPaused({
   longestGapMs,
   latencyMs,
@@ -95,7 +95,7 @@ export function hasPaused({
 /** With more failures, requests/s and latency say nothing about the server's speed. */
 export const tolerableFailures = 0.01;
 
-/** Who else had connections to the server in a round: as Phase.alsoLoadedBy. */
+/** Returns the Phase.alsoLoadedBy of the first phase that has one. */
 export function alsoLoadedBy(rounds: readonly Round[]): string | undefined {
   return phasesIn(rounds).find((phase) => phase.alsoLoadedBy !== undefined)?.alsoLoadedBy;
 }
@@ -147,7 +147,7 @@ export function phasePairs({ published, phases, rounds }: VariantResult) {
     const measured = phases[index];
     const ofRounds = rounds.flatMap(({ phases: { [index]: phase } }) => phase ?? []);
     return {
-      /** From 1. */
+      /** Counted from 1. */
       phase: index + 1,
       published: inArticle[index],
       measured,
@@ -321,7 +321,7 @@ const delayTolerance = 0.02;
 export const directions = ['toServer', 'toClient'] as const;
 export type Direction = (typeof directions)[number];
 
-/** In milliseconds, from this delay or else the other direction's; Infinity without. */
+/** Returns the tolerated lateness in milliseconds, from this direction's delay or the other's; Infinity without a delay. */
 function toleratedLatenessMs(spec: NetworkSpec, direction: Direction): number {
   const delayMs = spec[direction].delayMs || Math.max(spec.toServer.delayMs, spec.toClient.delayMs);
   return delayMs === 0 ? Infinity : delayTolerance * delayMs;

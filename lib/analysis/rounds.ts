@@ -34,7 +34,7 @@ export function dependenceOf(logs: readonly number[], alpha: number) {
   return null;
 }
 
-/** Whether chance exceeds this correlation with a probability below p. */
+/** Returns whether chance exceeds this correlation with a probability below p. */
 function isBeyond(correlation: number, degrees: number, p: number): boolean {
   return (
     correlation * Math.sqrt(degrees / Math.max(0, 1 - correlation ** 2)) >

@@ -239,7 +239,7 @@ function flagLines(known: Readonly<Record<string, Flag>>): string[] {
   return all.map(({ head, help }) => `${head.padEnd(width)}  ${help}`);
 }
 
-/** Takes text of a form; `wanted` describes it. */
+/** Reads text that matches `form`; `wanted` describes it in the error. */
 export const ofForm =
   (form: RegExp, wanted: string): Reader<string> =>
   (flag, text) => {

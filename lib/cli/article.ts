@@ -81,9 +81,9 @@ function areCompared(scenario: Scenario, variant: string, against: string): bool
   );
 }
 
-/** Without --max-time. The scenarios are run however long they take; claims that are still open, only within it. */
+/** The time without --max-time. Scenarios run however long they take; claims that are still open get more runs only within this time. */
 const usualSeconds = 600;
-/** Each side alone after the rounds, and starts, of a run for a claim. */
+/** How long starts, and each side alone after the rounds, take in a run for a claim. */
 const besideRoundsSeconds = 25;
 
 /** An article that is being run. */
@@ -92,7 +92,7 @@ interface Sitting {
   options: ScenarioOptions;
   /** Scenarios of a file; others are shipped ones. */
   own: readonly Scenario[];
-  /** By keyOfResult. */
+  /** The results by keyOfResult. */
   results: Map<string, Result>;
   /** A line for each scenario that could not be run. */
   missing: string[];

@@ -87,7 +87,7 @@ export async function cleanCommand(
   }
 }
 
-/** Whether the folder exists. Throws the file system's error for another user's. */
+/** Returns whether the folder exists. Throws the file system's error for another user's. */
 function isThere(folder: Kept): boolean {
   const path = folderOf(folder);
   if (!existsSync(join(path, folder.lock))) return false;

@@ -16,7 +16,7 @@ interface Gate {
   verdict: 'slower' | 'faster' | 'different' | 'inconclusive';
   /** A share, such as 0.03; absent: the verdict itself. */
   beyond?: number;
-  /** Absent: the verdict's metric. */
+  /** Default: the verdict's metric. */
   metric?: Metric;
 }
 
@@ -113,7 +113,7 @@ const words: Readonly<Record<State, string>> = {
   unknown: '',
 };
 
-/** Whether a gate holds for a comparison; `open` if its interval or verdict leaves that undecided. */
+/** Returns whether a gate holds for a comparison; `open` if its interval or verdict leaves that undecided. */
 function stateOf(gate: Gate, row: Comparison): State {
   if (gate.beyond === undefined) {
     if (verdicts[gate.verdict].includes(row.verdict)) return 'holds';
@@ -146,7 +146,7 @@ function figureOf({ metric }: Gate, row: Comparison): Figure | null {
   return beside === null ? null : { ...beside, metric };
 }
 
-/** How far the ends of the interval lie beyond 1 in the gate's direction, the nearer end first. */
+/** Returns how far the ends of the interval lie beyond 1 in the gate's direction, the nearer end first. */
 function endsBeyond(
   { verdict }: Gate,
   { ci95: [low, high], metric }: Figure,

@@ -15,7 +15,7 @@ import type { Given } from './sides.ts';
 
 /** A folder of lib/features. It may use the core, and no other feature. */
 export interface Feature {
-  /** By name, in the order of the help. */
+  /** Commands by name, in the order of the help. */
   commands?: Readonly<Record<string, Command>>;
   run?: RunPart;
   /** Templates of its own findings' type. */
@@ -92,7 +92,7 @@ export interface AddedSides {
 
 /** What a feature keeps between runs. */
 export interface Keeps {
-  /** No run can make it again: `clean` deletes it only with --history, for which this is the help. Absent: it can. */
+  /** No run can make it again: `clean` deletes it only with --history, for which this is the help. Default: a run can. */
   help?: string;
   folders: readonly KeptFolder[];
 }

@@ -21,7 +21,7 @@ const mostBytes = 256e6;
 
 type Answer = { scenario: unknown } | { problem: string };
 
-/** As findScenarios. @throws UserError also for a file with a list */
+/** Like findScenarios, for one scenario. @throws UserError also for a file with a list */
 export async function findScenario(name: string): Promise<Scenario> {
   const found = await findScenarios(name);
   if (!Array.isArray(found)) return found;

@@ -168,7 +168,7 @@ function sideOf(draft: PlanDraft, planned: PlannedVariant, index: number): Scrip
   };
 }
 
-/** By the first line of its banner. */
+/** Recognises a script by the first line of its banner. */
 const isK6Script = (text: string): boolean =>
   /^\/\/ .*\. Written by bakeoff; needs a k6 /.test(text);
 

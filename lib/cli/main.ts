@@ -22,7 +22,7 @@ import type { Additions, Command, Feature } from './feature.ts';
 import packageJson from '../../package.json' with { type: 'json' };
 
 /**
- * In the order in which the help lists their commands. To take one out, delete its lines here, its folder, and its exports in index.ts.
+ * The features, in the order in which the help lists their commands. To take one out, delete its lines here, its folder, and its exports in index.ts.
  */
 const features: readonly Feature[] = [
   knobs,

@@ -184,7 +184,7 @@ export function readRunOptions(
       waitSeconds: read('wait', seconds(1)),
       durationSeconds: read('duration', seconds(0.1)),
       warmupSeconds: read('warmup', (flag, text) =>
-        // Absent: the engine chooses.
+        // The engine chooses if none is given.
         text === 'auto' ? undefined : seconds(0)(flag, text),
       ),
       serverCpus: read('server-cpus', (flag, text) => parseCpuList(text, flag)),

@@ -135,7 +135,7 @@ export function createRunProgress(stream: LineStream) {
       if (!live.isTerminal) say(line);
     },
     say,
-    /** Takes the line away for good. */
+    /** Removes the line for good. */
     clear: () => live.end(work),
   };
 }
@@ -339,7 +339,7 @@ export function terminalOf({ json, verbose }: RunOptions): TerminalReportOptions
 
 interface Export {
   of(result: Result, contributions: readonly Contribution[]): string;
-  /** Whether a file's text is such an export. */
+  /** Returns whether a file's text is such an export. */
   isOwn(text: string, file: string): boolean;
 }
 
@@ -349,7 +349,7 @@ const exportText: Readonly<Record<ExportFlag, Export>> = {
   'export-csv': { of: csvReport, isOwn: isCsvReport },
 };
 
-/** Whether a file is an earlier export of --export-json, and not a run's own result.json. */
+/** Returns whether a file is an earlier export of --export-json, and not a run's own result.json. */
 function isJsonExport(text: string, file: string): boolean {
   const run = runOfJson(text);
   return run !== undefined && run !== basename(dirname(file));

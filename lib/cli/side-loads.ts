@@ -133,7 +133,7 @@ function listenOf({ given, source }: Given, { scheme, port, flag }: Wish, h3: bo
   );
 }
 
-/** Whether browsers would speak HTTP/2 with it: without TLS they prefer HTTP/1.1. */
+/** Returns whether browsers would speak HTTP/2 with it: without TLS they prefer HTTP/1.1. */
 function prefersHttp2({ listen, source }: Pick<Side, 'listen' | 'source'>): boolean {
   return source.kind === 'config' && listen.http2 && (listen.tls || listen.http2Only === true);
 }

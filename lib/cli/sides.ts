@@ -63,7 +63,7 @@ export function requireDifferent(names: readonly string[]): void {
     throw usageError(`two sides are named ${twice}: give another name, such as ${twice}-2=…`);
 }
 
-/** Takes NAME= off a side. Throws UserError (exit code 2). */
+/** Splits a side into its name, if it begins with NAME=, and the rest. Throws UserError (exit code 2). */
 export function readName(text: string): { name?: string; word: string } {
   const [, name, word = text] = named.exec(text) ?? [];
   if (name === undefined) return { word };
@@ -148,7 +148,7 @@ export function readCommand(command: string): Source & { kind: 'command' } {
   return { kind: 'command', command, program };
 }
 
-/** Whether an executable file is a program. A config may have such a mode, too. */
+/** Returns whether an executable file is a program. A config may have such a mode, too. */
 async function isProgram(file: string): Promise<boolean> {
   if (!(await isExecutableFile(file))) return false;
   const handle = await open(file);

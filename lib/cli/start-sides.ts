@@ -70,8 +70,8 @@ export async function tryOnce(side: Side, run: Place, enclosure?: Enclosure): Pr
 }
 
 /**
- * Whether each side can be measured in a loopback of its own. This takes root, and configs that answer there as they do on the machine's
- * loopback, so that they ask nothing that listens on it.
+ * Returns whether each side can be measured in a loopback of its own. This takes root, and configs that answer there as they do on the
+ * machine's loopback, so that they ask nothing that listens on it.
  */
 export async function canBeApart(
   sides: readonly Tried[],

@@ -76,7 +76,7 @@ function resultIn(folder: string): Result | undefined {
   }
 }
 
-/** Whether the result is complete, and a run of this plan would measure the same. */
+/** Returns whether the result is complete, and a run of this plan would measure the same. */
 function isOfPlan(result: Result, plan: PlanDraft): boolean {
   const { scenario, looks, together, quick, variants, cores, sameWithin, prepare } = plan;
   const { serverCpus, generatorCpus } = result.environment;
@@ -120,7 +120,7 @@ function askedOf({
   };
 }
 
-/** Whether a comparison of the plan may be decided by the metric. */
+/** Returns whether a comparison of the plan may be decided by the metric. */
 function mayDecide(metric: Metric, { metric: asked, variants }: PlanDraft): boolean {
   if (asked !== undefined) return metric === asked;
   return variants.some(({ load }) => {

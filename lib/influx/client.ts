@@ -97,7 +97,7 @@ function isSeries(value: unknown): value is Omit<Series, 'values'> & Partial<Ser
 const textOfError = (error: unknown): string =>
   typeof error === 'string' ? error : JSON.stringify(error);
 
-/** Whether this user sees bakeoff's database. Throws an InfluxError. */
+/** Returns whether this user sees bakeoff's database. Throws an InfluxError. */
 export async function hasDatabase(influx: Influx): Promise<boolean> {
   const databases = await query(influx, 'SHOW DATABASES');
   return databases.some(({ values }) => values.some(([name]) => name === database));
@@ -250,7 +250,7 @@ function detail(text: string): string | undefined {
     const body = JSON.parse(text) as { error?: unknown; message?: unknown } | null;
     text = textOfError(body?.error ?? body?.message ?? '');
   } catch {
-    // Not JSON: a proxy's page, perhaps.
+    // The answer is not JSON; it may be a proxy's page.
   }
   const first = text.trim().split('\n')[0] ?? '';
   return first === '' ? undefined : first.slice(0, 200);

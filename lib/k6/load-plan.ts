@@ -38,7 +38,7 @@ export interface LoadOptions {
    * model. Needs Linux 5.11.
    */
   rate?: number;
-  /** At a rate: evenly spread or a Poisson process. Default: constant. */
+  /** How requests at a rate arrive: evenly spread, or as a Poisson process. Default: constant. */
   arrivals?: 'constant' | 'poisson';
   /** Upper ends of latency buckets, ascending: ['150us', '1ms']. A last bucket takes the rest. Default: none. */
   buckets?: readonly string[];
@@ -56,7 +56,7 @@ export interface LoadOptions {
     curves?: readonly string[];
     /** The name to request (SNI) and to check the certificate for. Default: the address's name; none for an IP address. */
     serverName?: string;
-    /** Share, 0 to 1, of the connections after a slot's first one that resume its session by a ticket. Not over h3. Default: 0. */
+    /** Share, 0 to 1, of the connections after a slot's first one that resume its session by a ticket. HTTP/3 has none. Default: 0. */
     resume?: number;
   };
   /** The length of the measured window. This or `requests`. */
@@ -150,11 +150,11 @@ export interface LoadPlan {
   aloneSeconds?: number;
   /** Between two phases. */
   pauseSeconds?: number;
-  /** The number of k6 that make the load together, each its segment. Absent: 1. */
+  /** The number of k6 that make the load together, each its segment. Default: 1. */
   instances?: number;
   /** load.json is the whole plan, with credentials and bodies. */
   keepSecrets?: true;
-  /** The database in which instances agree on the first phase's begin and leave their results. Absent: it begins at once. */
+  /** The database in which instances agree on the first phase's begin and leave their results. Default: it begins at once. */
   meetAt?: Meeting;
   /** The phase is a step, which the script of a feature (SteppedLoad) repeats at each side's own rate. What that takes. */
   steps?: unknown;

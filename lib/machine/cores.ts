@@ -25,7 +25,7 @@ export function generatorCores(cores: Pick<Cores, 'generatorCpus' | 'generators'
   return cores.generators?.cores ?? cores.generatorCpus.length;
 }
 
-/** Whether server and generator run on the same cores. They share all cores or none. */
+/** Returns whether server and generator run on the same cores. They share all cores or none. */
 export function sharesCores(
   cores: Pick<Cores, 'serverCpus' | 'generatorCpus'> & { serverHost?: unknown },
 ): boolean {
@@ -79,7 +79,7 @@ function likeCores(cores: readonly PhysicalCore[]): PhysicalCore[][] {
   });
 }
 
-/** Ascending. Takes the first CPU of each core before the second of any. */
+/** Returns at most that many CPUs, ascending: the first one of each core before the second of any. */
 function upTo(most: number, cores: readonly PhysicalCore[]): number[] {
   const threads = Math.max(...cores.map(({ cpus }) => cpus.length));
   const inTurn: number[] = [];
@@ -88,7 +88,7 @@ function upTo(most: number, cores: readonly PhysicalCore[]): number[] {
   return inTurn.slice(0, most).sort((a, b) => a - b);
 }
 
-/** As many cores as a quota allows, at least one; whole ones first. */
+/** Returns as many CPUs as a quota allows, at least one; whole cores come first. */
 export function usableCpus({ cores, quota }: Processors): number[] {
   return upTo(Math.max(1, Math.floor(quota)), cores);
 }
@@ -144,7 +144,7 @@ export function requireCpus(
     );
 }
 
-/** Takes threads of the other side's cores only if nothing else is left. */
+/** Returns the CPUs for one side, with threads of the other side's cores only if nothing else is left. */
 function besides({ cores, quota }: Processors, taken: readonly number[]): number[] {
   const has = ({ cpus }: PhysicalCore) => cpus.some((cpu) => taken.includes(cpu));
   const near = new Set(cores.filter(has).map(({ node }) => node));

@@ -12,7 +12,7 @@ import { startChild } from '../process.ts';
 import { shownCommand } from '../secrets.ts';
 import { fromCallersFolder } from '../setup/paths.ts';
 
-/** As long as the kernel's field, because Node before 22 pads shorter names. */
+/** The name fills the kernel's field, because Node before 22 pads shorter names. */
 export const machineName = 'server-bakeoff measures'.padEnd(107, '.');
 
 /** A stopped process accepts connections and sends nothing. */
@@ -248,7 +248,8 @@ function listenerOn(name: string) {
 }
 
 /**
- * Whether the process that listens may be a run of bakeoff that gave this answer. A run from another host names its process on that host.
+ * Returns whether the process that listens may be a run of bakeoff that gave this answer. A run from another host names its process on that
+ * host.
  */
 function mayBeOfBakeoff(answer: string, { pid, uid }: { pid: string; uid: number }): boolean {
   const isOwnUser = uid === process.geteuid?.();
@@ -300,7 +301,7 @@ const conflict = 75;
 export async function lockFile(file: string, waitSeconds = 0): Promise<number | null> {
   // A link's target would be written to.
   const flags = constants.O_WRONLY | constants.O_CREAT | constants.O_NOFOLLOW;
-  // Who may read it may keep it locked.
+  // Whoever may read the file may keep it locked.
   const descriptor = openSync(file, flags, 0o600);
   let isLocked = false;
   try {

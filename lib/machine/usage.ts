@@ -56,7 +56,9 @@ export function watchMachine(
 /** The kernel counts CPU time in USER_HZ, which is 100 on every Linux that Node runs on. */
 export const ticksPerSecond = 100;
 
-/** Whether a process's CPU time excludes interrupts (CONFIG_IRQ_TIME_ACCOUNTING); undefined if the kernel's config is unreadable. */
+/**
+ * Returns whether a process's CPU time excludes interrupts (CONFIG_IRQ_TIME_ACCOUNTING); undefined if the kernel's config is unreadable.
+ */
 export function interruptsApart(root = '/'): boolean | undefined {
   const config =
     ifThere(() => gunzipSync(readFileSync(join(root, 'proc/config.gz'))).toString('latin1')) ??
@@ -80,7 +82,7 @@ function coreSeconds(stat: string | undefined, cpus: readonly number[]): CoreSec
   return Object.values(sum).some(Number.isNaN) ? null : sum;
 }
 
-/** From cpufreq, or else /proc/cpuinfo, as on virtual machines. */
+/** Returns the mean frequency from cpufreq, or from /proc/cpuinfo as on virtual machines. */
 function meanMhz(cpus: readonly number[], root: string): number | null {
   const kilohertz = cpus.map((cpu) =>
     Number(

@@ -15,7 +15,7 @@ interface Heavier {
   name: string;
   /** Bytes per response, headers included, as a multiple of the other side's. */
   times: number;
-  /** What a link of 1 Gbit/s allows. */
+  /** The requests/s that a link of 1 Gbit/s allows. */
   rps: number;
 }
 
@@ -42,7 +42,7 @@ function heavierSides(result: Result): Heavier[] {
   return [...groupedBy(heavier, ({ name }) => name).values()].map(([first]) => first);
 }
 
-/** Whether the bytes between servers and generator cost next to nothing. */
+/** Returns whether the bytes between servers and generator cost next to nothing. */
 function isOnLoopback({ environment, variants }: Result): boolean {
   const { serverHost, generatorHosts, cluster } = environment;
   return (

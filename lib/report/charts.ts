@@ -113,7 +113,7 @@ function curveChart(result: Result): Chart[] {
   ];
 }
 
-/** Why a step was not kept, in a word and as a sign; undefined if it was. */
+/** Returns why a step was not kept, in a word and as a sign; undefined if it was. */
 function endOf(point: CurvePoint, limit: Within | undefined) {
   if (limit === undefined || point.kept !== false) return undefined;
   if ((point[limit.metric] ?? 0) > limit.ms) return { sign: '×', text: 'above the limit' };
@@ -270,7 +270,7 @@ function ticksUpTo(furthest: number): { at: number; text: string }[] {
   return ticks.map((at) => ({ at, text: percentText(1 - 1 / at) }));
 }
 
-/** With more variants, the chart omits lines of single rounds. */
+/** Charts of more variants omit the lines of single rounds. */
 const mostWithRounds = 4;
 
 /** Plots latency over 1 / (1 − p), as HdrHistogram does; a figure per load phase. */

@@ -23,7 +23,7 @@ export type ClaimState =
 interface DecidingRun {
   scenario: string;
   variants: readonly [string, string];
-  /** Absent: as many as a run has without flags. */
+  /** Default: the rounds of a run without flags. */
   rounds?: number;
 }
 
@@ -150,7 +150,7 @@ function decideRest(
   return undecided(`${seen}, not final, since the run was ended`, run);
 }
 
-/** Of a run that has come to its end. */
+/** Returns the finding on a claim from a complete run. */
 function findingOf(
   rest: ClaimRest,
   resolution: number,

@@ -58,7 +58,7 @@ function measuredInBrackets(comparison: Comparison, result: Result): string {
   return ` (measured ${effectText(comparison)}${marksOf(comparison, result)}${marked})`;
 }
 
-/** Only for a single comparison between different configs of one server. */
+/** Returns the scenario's knob, if a single comparison is between different configs of one server. */
 function knobOf({ variant, baseline }: Comparison, result: Result): string | undefined {
   const [variantServer, baselineServer] = [variant, baseline].map(
     (name) => variantOf(result, name)?.server?.name,

@@ -3,7 +3,7 @@ import type { Result } from '../result/result.ts';
 import type { Figure, Html } from './html/page.ts';
 import type { Part, Table } from './table.ts';
 
-/** What a feature adds to the report of one result. */
+/** A feature's additions to the report of one result. */
 export interface Contribution {
   /** Sentences that stand before those on comparisons. */
   findings?: readonly string[];

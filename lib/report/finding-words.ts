@@ -210,7 +210,7 @@ function oneSidedConsequence(
 /** A smaller share of waits for other programs does not make one answer in a hundred late. */
 const waitsMatter = 0.01;
 
-/** Why the generator reads late, and what to do about that. */
+/** Returns why the generator reads late, and what to do about that. */
 function lateReadsText(waitedShare: number | undefined): string {
   const endOthers = 'end what else runs on its cores';
   if (waitedShare === undefined) return `: ${moreCores}, and ${endOthers}`;

@@ -1,4 +1,4 @@
-// What a search found, and the curves of latency by rate.
+// The outcomes of searches, and the curves of latency by rate.
 import { queueGrows } from '../analysis/limit.ts';
 import type { Curve, CurvePoint } from '../analysis/curves.ts';
 import { scaledTime } from '../format.ts';

@@ -36,7 +36,7 @@ import {
   type Table,
 } from './table.ts';
 
-/** Whether a load has several phases, here or in the article. */
+/** Returns whether a load has several phases, here or in the article. */
 export function hasPhases({ variants }: Result): boolean {
   return variants.some(
     ({ phases, published }) => phases.length > 1 || published?.phases !== undefined,
@@ -216,7 +216,7 @@ function allTables(result: Result, contributions: readonly Contribution[]): Tabl
   return tables;
 }
 
-/** Whether a load asked for resumed TLS sessions, or had some. */
+/** Returns whether a load asked for resumed TLS sessions, or had some. */
 function hasResumed({ variants }: Result): boolean {
   return variants.some(
     (variant) =>
@@ -334,7 +334,7 @@ function turnsTable({ variants }: Result): Table {
 const mostHalves = 10;
 
 /**
- * Whether an interval is only the rounding error of sums of equal values.
+ * Returns whether an interval is only the rounding error of sums of equal values.
  * @param half of the interval's width
  */
 function isRounding(half: number, middle: number): boolean {

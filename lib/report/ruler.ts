@@ -10,7 +10,7 @@ export const usualResolution = 0.05;
 
 export type Measured = Pick<Comparison, 'ratio' | 'ci95'>;
 
-/** Whether the interval, widened by the resolution, includes the claimed ratio. */
+/** Returns whether the interval, widened by the resolution, includes the claimed ratio. */
 export function hasSize(
   { ci95: [low, high] }: Measured,
   claimed: number,
@@ -20,7 +20,7 @@ export function hasSize(
   return low / widened <= claimed && claimed <= high * widened;
 }
 
-/** Whether the interval is within the resolution of 1. */
+/** Returns whether the interval is within the resolution of 1. */
 export const isSame = ({ ci95: [low, high] }: Measured, resolution: number): boolean =>
   low * (1 + resolution) >= 1 && high <= 1 + resolution;
 

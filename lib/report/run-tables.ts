@@ -143,7 +143,7 @@ function nameOf({ variant, baseline }: Comparison, result: Result): string {
 
 type Row = VariantResult & { comparison: Comparison | undefined; isWrong: boolean };
 
-/** Whether a side has other answers than the load asks for: its quick failures would be shown as speed. */
+/** Returns whether a side has other answers than the load asks for: its quick failures would be shown as speed. */
 function hasWrongAnswers(comparison: Comparison, result: Result): boolean {
   return (
     comparison.verdict === 'none' && sideWithWrongAnswers(sidesOf(comparison, result)) !== undefined
@@ -286,7 +286,7 @@ export function ladderSteps({ variants, comparisons }: Result): ReadonlySet<Comp
   return new Set(steps.length < 3 ? [] : steps);
 }
 
-/** Whether the variants have different protocols; only then header bytes are worth showing. */
+/** Returns whether the variants have different protocols; only then header bytes are worth showing. */
 export function comparesProtocols({ variants }: Result): boolean {
   return new Set(variants.map(({ load }) => load.protocol)).size > 1;
 }

@@ -92,7 +92,7 @@ function terminalLines({ title, tables, below }: Part, options: TerminalOptions)
 
 const summaryOfRun = '<details><summary>Rounds, machine, versions</summary>';
 
-/** Whether a text begins and ends as a report does, and has one. */
+/** Returns whether a text begins and ends as a report does, and has one. */
 export function isMarkdownReport(text: string): boolean {
   const isOne = text.split(summaryOfRun).length === 2;
   return isOne && text.startsWith('**') && text.endsWith('</details>\n');
@@ -137,7 +137,7 @@ function collapsedTables(result: Result): Table[] {
   return tables;
 }
 
-/** Whether an article published figures of the scenario. */
+/** Returns whether an article published figures of the scenario. */
 function isOfArticle({ variants }: Result): boolean {
   return variants.some(({ published }) => published !== null);
 }
@@ -272,7 +272,10 @@ function columnsOf(metric: ServerMetric): Record<string, (row: Row) => Value> {
   };
 }
 
-/** Whether a text is such a report. Looks only at the first columns, since other versions may have more. All rows must be of one run. */
+/**
+ * Returns whether a text is such a report. Looks only at the first columns, since other versions may have more. All rows must be of one
+ * run.
+ */
 export function isCsvReport(text: string): boolean {
   if (!text.startsWith(`${Object.keys(columns).slice(0, 3).join(',')},`)) return false;
   const [titles = [], ...rows] = text.split('\r\n').map(cellsOf);

@@ -13,7 +13,7 @@ export function notFinalMark({ state }: Pick<Result, 'state'>): string {
   return state === 'partial' ? ', not final' : '';
 }
 
-/** What limits a verdict, such as ", delay not held, not final"; else ''. */
+/** Returns the limits of a verdict, such as ", delay not held, not final", or ''. */
 export function marksOf(
   { verdict, delayNotHeld }: Comparison,
   result: Pick<Result, 'state'>,
@@ -57,7 +57,7 @@ export function besideVerdicts({
 /** Characters of a reason in a cell: as long as a failed share and a name. */
 const longestReason = 40;
 
-/** Whether a cell has the reason for a missing verdict; otherwise only the comparison's sentence has it. */
+/** Returns whether a cell has the reason for a missing verdict; otherwise only the comparison's sentence has it. */
 export const fitsCell = (why: string): boolean => why.length <= longestReason;
 
 /** Returns ratio and interval, and the verdict or why there is none. A doubtful verdict has the colour of an inconclusive one. */

@@ -103,9 +103,9 @@ interface Findings {
     cause: Finding;
     farthest?: Of & { rps: number; othersRps: number };
   };
-  /** Causes of a dropped round, up to `round-failed`. Those that only loading the sides one after the other helps are further below. */
+  /** Causes of a dropped round, up to `round-failed`. Causes that only loading the sides one after the other helps against are further below. */
   crashed: Of & { server: string; line: string };
-  /** Below 0: back. */
+  /** A number below 0 set the clock back. */
   'clock-set': Of & { byMs: number };
   'quota-held': Of & { heldMs: number; quotas: string };
   'generator-stopped': Of;
@@ -170,7 +170,7 @@ interface Findings {
    */
   'not-in-turns': RatioOf & { of?: 'cpuShare' | 'rps'; droppedRounds?: number };
   'quota-in-turns': Of & { heldMs: number; quotas: string };
-  /** Of a core. */
+  /** `share` is that of a core. */
   'out-of-turn': Of & { share: number };
   'side-as-backend': Of & { backend: string; port: number };
   /** Lines of the server's log: on trouble, and the last one after failures. */

@@ -117,7 +117,7 @@ const pageFigures = open({
   ...each(['p50Ms', 'p99Ms', 'midMeanMs'], nonNegative),
   /** Its answers with one request at a time, and the mean time of their middle half, in milliseconds. */
   alone: optional(open({ responses: count, ms: nonNegative })),
-  /** As Phase.bodyRatio, in a round's first phase. Also absent if the pages with other bodies are too few of the load to matter. */
+  /** The same as Phase.bodyRatio, in a round's first phase. It is also absent if the pages with other bodies are too few of the load to matter. */
   bodyRatio: optional(nonNegative),
 });
 export type PageFigures = v.InferOutput<typeof pageFigures>;
@@ -168,7 +168,7 @@ export const loadFields = {
   connectMs: latency,
   /** From a connection's start to the first byte of its first response. */
   firstByteMs: latency,
-  /** At a rate: delay of requests behind their due time. All 0 otherwise. */
+  /** Delay of requests at a rate behind their due time. All 0 without a rate. */
   sendDelayMs: latency,
   /**
    * The last part of latencyMs, from the kernel's receipt of a response's last byte to the engine's read, of some responses. All 0 if not
@@ -219,7 +219,7 @@ export interface LoadResult extends v.InferOutput<typeof loadResult> {
 
 /**
  * What the load's connections had on the wire per request. `resumed` are TLS handshakes that resumed a session; segments and bytes, with
- * the headers of IP and TCP, are TCP's own counts, to the server (`Out`) and from it. Of `dataSegmentsIn` each carries bytes of an answer
+ * the headers of IP and TCP, are TCP's own counts, to the server (`Out`) and from it. `dataSegmentsIn` counts segments with bytes of an answer
  * or a handshake: how many mere ACKs there are depends on how late a program reads.
  */
 export const wireNames = [

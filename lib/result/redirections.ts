@@ -8,7 +8,7 @@ export const askedToo = (directive: string): string => `${directive}: what runs 
 export const stubbed = (directive: string): string =>
   `${directive}, which answers in place of a backend`;
 
-/** Whether a line is of a backend or service that listens on the machine's loopback, or in this process. */
+/** Returns whether a line is of a backend or service that listens on the machine's loopback, or in this process. */
 export const asksMachine = (line: string): boolean =>
   /: what runs there is (?:loaded|asked) too|, which answers in place of a backend$/.test(line) &&
   !/ (?:\w+:\/\/)?unix:/.test(line);

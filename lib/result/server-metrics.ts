@@ -11,12 +11,12 @@ export interface ServerMetricFacts {
   columnUnit: 'bytes' | 'ms' | 'number';
   /** The title of its column in the table, with the unit. */
   title: string;
-  /** For people. One `unit` is `perUnit` times the unit of `field`. */
+  /** The unit in texts. One `unit` is `perUnit` times the unit of `field`. */
   unit: string;
   perUnit: number;
   /** What it is, such as "the memory of all processes". */
   about: string;
-  /** In sentences. */
+  /** The metric's name in sentences. */
   name: string;
   /** The title of an axis, with the unit. */
   axis: string;
@@ -61,7 +61,7 @@ const serverMetrics = {
       `${variant} uses ${times} the memory of ${baseline}`,
   },
   startup: {
-    // Also absent in a run that was not asked for it: its servers start at once.
+    // A run that was not asked for it has none: its servers start at once.
     field: 'startupMs',
     column: 'startup_ms',
     columnUnit: 'ms',

@@ -25,7 +25,7 @@ interface Bodies extends ExpectedBodies {
 /** Bodies with another length than the page that was checked; of a mix, those of a page. */
 interface OtherBodies {
   page?: string;
-  /** As Phase.bodyRatio. */
+  /** The same as Phase.bodyRatio. */
   bodyRatio: number;
 }
 
@@ -150,7 +150,7 @@ function bodiesOfPage({ pages, inFlight }: Phase, index: number): Bodies[] {
   return [{ ...expectedOfPage(page), inFlight }];
 }
 
-/** As tolerableFailures: fewer of the responses, and of the bytes, change no figure much. */
+/** Like tolerableFailures: fewer of the responses, and of the bytes, change no figure much. */
 const shareThatMatters = 0.01;
 /** So few may be other pages by chance. */
 const fewestResponses = 5;

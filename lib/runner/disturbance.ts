@@ -171,7 +171,7 @@ function outOfTurn(side: SideInTurns, sides: readonly SideInTurns[]) {
 
 type SideInTurns = Pick<SideRound, 'samples' | 'phases'> & { stage: Pick<Stage, 'planned'> };
 
-/** How long quotas held processes back within a window, in milliseconds; undefined if no longer than is tolerated. */
+/** Returns how long quotas held processes back within a window, in milliseconds; undefined if no longer than is tolerated. */
 function throttledMs(
   samples: readonly UsageSample[],
   { fromMs, toMs }: UsageWindow,
@@ -188,7 +188,8 @@ function throttledMs(
 const heldUpShare = 0.8;
 
 /**
- * Whether the server stalled because it was stopped, or because others had its cores. A stall of the server's own is part of its speed.
+ * Returns whether the server stalled because it was stopped, or because others had its cores. A stall of the server's own is part of its
+ * speed.
  * @param server its name
  */
 function holdUpIn(variant: string, phase: Phase, server: string): Finding | undefined {

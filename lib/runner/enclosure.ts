@@ -46,6 +46,6 @@ export interface EnclosedLoad {
   samples?: readonly { atMs: number }[];
   /** Returns the figures of a phase. */
   within(window: UsageWindow): Phase['network'];
-  /** On the round. */
+  /** The findings on the round. */
   findings: readonly AnyFinding[];
 }

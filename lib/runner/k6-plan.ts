@@ -131,7 +131,7 @@ function longestPhaseSeconds({ load, page, enclosure }: PlannedVariant): number 
 }
 
 /**
- * Whether threads may spin: not if server, enclosure or QUIC need their cores, nor at a rate, at which a spinning thread delays the
+ * Returns whether threads may spin: not if server, enclosure or QUIC need their cores, nor at a rate, at which a spinning thread delays the
  * others.
  */
 function maySpin(cores: Cores, { load, enclosure }: PlannedVariant): boolean {

@@ -254,7 +254,7 @@ export async function outcomesOf(
   );
 }
 
-/** How far a load came that k6 ended at its limit, by its record. */
+/** Returns how far a load came that k6 ended at its limit, by its record. */
 function overran(record: string, { maxDurationSeconds, phases }: LoadPlan): string {
   const points = textOf(record).split('\n').flatMap(pointsIn);
   const progress = (phases[0]?.sides ?? []).map(({ requests, tags = {} }) => {

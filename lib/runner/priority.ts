@@ -19,7 +19,7 @@ export interface Priority {
   tell?: (() => void) | undefined;
 }
 
-/** Whether what this process starts may go first. Root in a container often may not. */
+/** Returns whether what this process starts may go first. Root in a container often may not. */
 export function mayGoFirst(): boolean {
   const { isRoot, goesFirst } = thisMachine();
   // The user may have chosen another priority (nice).
@@ -51,7 +51,7 @@ export async function raisePriority(priority: Priority | undefined, stages: read
   priority.tell?.();
   priority.tell = undefined;
   takeBackOnceGone();
-  // Else k6 would keep this process from its samples.
+  // Otherwise k6 would keep this process from its samples.
   await prioritise(process.pid, firstNice, usualNice);
   return { nice: firstNice, giveBack: () => prioritise(process.pid, usualNice, firstNice) };
 }
@@ -69,7 +69,7 @@ function takeBackOnceGone(): void {
   onceGone(script, ...members);
 }
 
-/** Whether a server asks another one, which may be on the same cores. */
+/** Returns whether a server asks another one, which may be on the same cores. */
 async function mayHaveBackend({ planned: { variant }, server }: Stage): Promise<boolean> {
   if (isRemote(server)) return false;
   if (server.upstreams.length > 0 || server.runsCode) return true;

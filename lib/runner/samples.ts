@@ -16,7 +16,7 @@ const longestIntervalMs = 1000;
 interface SharedUse {
   /** k6, this process, and an enclosure's programs on the generator's cores. */
   generatorCpuSeconds: number;
-  /** As isStopped, of k6. */
+  /** The same as isStopped, for k6. */
   generatorStopped: boolean;
   /** An enclosure's programs on the server's cores; 0 on loopback. */
   enclosureCpuSeconds: number;

@@ -82,7 +82,7 @@ export async function underLoad(
 }
 
 /**
- * Loads a side outside of the rounds, the only one. Of a mix all pages are loaded together only, so that what is counted can be divided by
+ * Loads a side outside of the rounds, the only one. The pages of a mix are loaded together only, so that the counts can be divided by
  * all requests. See underLoad for errors.
  * @param more observes the load besides its usual observers
  */

@@ -11,7 +11,7 @@ import type { RunningServer } from '../servers/index.ts';
 import { drawnBy, type Group, type KeptRound, type PlannedVariant, type Stage } from './plan.ts';
 
 /**
- * A server that waits and used fewer cores had time left, so the CPU time of a response decided nothing. As in
+ * A server that waits and used fewer cores had time left, so the CPU time of a response decided nothing. The limit is the same as in
  * xk6-loadgen/engine/warmup.go.
  */
 const coresAtLimit = 0.5;
@@ -47,7 +47,10 @@ export function warmAtOnce(
   return { ...load, warmupLimitSeconds: 0 };
 }
 
-/** How much longer the warm-up of a load that is alone may be: not at all at a rate, and where the user or the load names its length. */
+/**
+ * Returns how much longer the warm-up of a load that is alone may be: not at all at a rate, and where the user or the load names its
+ * length.
+ */
 export function mostExtraWarmupSeconds(load: Load): number {
   const isNamed = load.warmupLimitSeconds === undefined;
   return isNamed || isAtRate(load) ? 0 : Math.min(load.durationSeconds ?? 0, longestExtraSeconds);
@@ -249,8 +252,8 @@ export function goingOn(stages: readonly Stage[], { sides }: Group): Stage[] {
 }
 
 /**
- * Returns the groups with these warm-ups, in seconds by variant. Sides with one program all have the longest of theirs: with different ones,
- * one of two equal servers would be warmer, and so faster.
+ * Returns the groups with these warm-ups, in seconds by variant. Sides with one program all have the longest of theirs: with different
+ * ones, one of two equal servers would be warmer, and so faster.
  */
 export function withWarmups(
   groups: readonly Group[],

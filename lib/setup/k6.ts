@@ -346,7 +346,7 @@ function build(
 ): Promise<void> {
   const cache = dirname(dirname(target));
   const another = 'name another folder in BAKEOFF_HOME';
-  // Has Go's temporary files too. The next build removes an interrupted build.
+  // The folder also has Go's temporary files. The next build removes an interrupted build.
   const unfinished = join(cache, 'unfinished');
   const programs = join(unfinished, 'programs');
   const remove = (folder: string) => rm(folder, { recursive: true, force: true });

@@ -73,7 +73,7 @@ function useSafeLibraries(): void {
   }
 }
 
-/** Whether nobody else may change or make the file. Returns false for a circular link, from which nothing could be loaded. */
+/** Returns whether nobody else may change or make the file. Returns false for a circular link, from which nothing could be loaded. */
 function isOwn(path: string): boolean {
   try {
     return whoMayPut(path) === undefined;
@@ -82,7 +82,7 @@ function isOwn(path: string): boolean {
   }
 }
 
-/** Takes the folders out of this process's PATH that other users may change. Its children get the rest. */
+/** Removes the folders that other users may change from this process's PATH. Its children get the rest. */
 export function useSafePath(): void {
   useSafeLibraries();
   const folders = foldersOf(process.env['PATH']);
@@ -115,7 +115,7 @@ const searchPath = ({ env, extraFolders }: Machine): string =>
   [env.PATH ?? '', ...extraFolders].join(':');
 
 /**
- * Returns the absolute paths of all executables of that name, in search order. Those that others may change are left out, as in foldersOf
+ * Returns the absolute paths of all executables of that name, in search order. Programs that others may change are left out, as in foldersOf
  * and mayRun.
  */
 export async function findAll(command: string, machine: Machine): Promise<string[]> {
@@ -130,8 +130,8 @@ export async function find(command: string, machine: Machine): Promise<string | 
 }
 
 /**
- * Whether a version is at least the needed one. It compares their numbers, as in "go1.26.8" or "2.3.0-DEV" and "1.25.0". A text without a
- * number is the oldest version.
+ * Returns whether a version is at least the needed one. It compares their numbers, as in "go1.26.8" or "2.3.0-DEV" and "1.25.0". A text
+ * without a number is the oldest version.
  */
 export function atLeast(version: string, needed: string): boolean {
   const have = numbers(version);

@@ -30,7 +30,7 @@ const (
 	collectOften    = 25 // 500 connections over QUIC hold 40 MB.
 )
 
-// gcPercent is how far the heap may grow during the load. Only requests over QUIC and TLS handshakes leave garbage.
+// gcPercent is how far the heap may grow during the load. Requests leave garbage only over QUIC, connections only with TLS handshakes.
 func (p *plan) gcPercent() int {
 	const many = 500 // connections, which hold much memory themselves
 	isQUIC := p.Protocol == H3

@@ -9,7 +9,7 @@ import (
 // maxUnreadBytes bounds the bytes that a server asks for and does not read, beside the requests of all streams.
 const maxUnreadBytes = 1 << 20
 
-// h2Session is HTTP/2 as the loop sees it: peer reads and writes the frames. Those to send are gathered in the loop's h2.Out until flush.
+// h2Session is HTTP/2 as the loop sees it: peer reads and writes the frames. Frames to send are gathered in the loop's h2.Out until flush.
 type h2Session struct {
 	streaming
 	peer         h2.Conn[attempt]

@@ -302,7 +302,7 @@ func (l *loop) spin(events []syscall.EpollEvent, now, wait int64) int {
 	}
 }
 
-// handle passes the events of a poll on to their connections. Those of a batch are fetched into the cache first.
+// handle passes the events of a poll on to their connections. It first fetches the connections of a batch into the cache.
 func (l *loop) handle(n int) {
 	for i := range n {
 		if i%readAhead == 0 {

@@ -88,7 +88,7 @@ func (m *closedModel) beginWindow(int64) {
 	}
 }
 
-// Nothing of the rest concerns requests without a time.
+// The other methods concern requests that are due at a time; these have none.
 func (*closedModel) untilDue(int64) int64 { return never }
 func (*closedModel) noteSent(int64)       {}
 func (*closedModel) startDue()            {}

@@ -35,7 +35,7 @@ const (
 	mostLeftOut  = 0.25        // the share of cycles to leave out at most: on a machine that is never quiet all count
 )
 
-// overtimeWindows: a server that cannot do a third of a rate is not asked for all of its requests. In a sweep these fit into a turn.
+// overtimeWindows: a server that cannot do a third of a rate is not asked for all of its requests. The windows of a sweep fit into a turn.
 const overtimeWindows = 2
 
 // longestStandstill is how late a request may leave although a connection is free for it; later, the generator stalled.

@@ -62,7 +62,7 @@ type Counts struct {
 	Causes     [errorCauses]int64
 	// BodyBytes are those of responses by their class of status, without framing or padding.
 	BodyBytes [statusClasses]int64
-	// OtherBodies are far from the side's first one of their class in length, see isFar. Those of a mix are not counted.
+	// OtherBodies are far from the side's first one of their class in length, see isFar. Bodies of a mix are not counted.
 	OtherBodies int64
 	// HeaderBytes are as received, HeadersDecodedBytes without HTTP/2's compression.
 	// ReceivedBytes and SentBytes are all bytes, with TLS those inside its records, with HTTP/3 those of the requests' streams.

@@ -320,7 +320,7 @@ func (l *loop) endMeasuring() {
 		// A count's window ends with the last response, not when the loop noticed that it was the last.
 		l.outcome.end = max(l.counts.lastEnd, l.turn.steadyFrom) - l.shared.turn.away
 	case isWhole && l.shared.alone:
-		// That of a rate ends one interval after its last request was due: one late answer would make fewer requests/s of all.
+		// The window of a rate ends one interval after its last request was due: one late answer would make fewer requests/s of all.
 		l.outcome.end = l.window.phaseEnd
 	}
 	if l.shared.alone && l.growth.next < never {
@@ -375,7 +375,7 @@ func newReach(slots int, patience time.Duration) reach {
 	return reach{unreached: slots, patience: int64(cmp.Or(patience, firstPatience)), later: int64(cmp.Or(patience, reachPatience))}
 }
 
-// progress notes that a slot without a response got further. That restarts the patience.
+// progress notes that a slot without a response got further, so that it is waited for anew.
 func (r *reach) progress(clock int64) { r.lastProgress = clock }
 
 // reached notes the first response or error of a slot. It tells whether that was the last slot.

@@ -36,7 +36,7 @@ interface BlindOptions {
   count: number;
   seed: number;
   isDisturbed: boolean;
-  /** Goes on with what the file of that seed has. */
+  /** The test goes on with the runs in the file of that seed. */
   isResumed: boolean;
   folder: string;
 }

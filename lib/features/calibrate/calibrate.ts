@@ -21,7 +21,7 @@ import { allNames, zip } from '../../present.ts';
 export interface CalibrateOptions {
   additions: Additions;
   isQuick: boolean;
-  /** Only servers whose names begin so. */
+  /** The beginning of the servers' names; others are left out. */
   only: string | undefined;
   /** Names of other generators; undefined: all that are installed. */
   peers: readonly string[] | undefined;

@@ -71,7 +71,7 @@ interface EffectOptions {
   pairs: number;
   /** Draws the order of the loads. */
   seed: number;
-  /** Goes on with what the file of that effect and seed has. */
+  /** The test goes on with the runs in the file of that effect and seed. */
   isResumed: boolean;
   folder: string;
 }
@@ -80,9 +80,9 @@ interface EffectOptions {
 type CpuMicros = Record<Side, number>;
 
 export interface EffectRun {
-  /** From 1. */
+  /** Counted from 1. */
   number: number;
-  /** By the generator's name. */
+  /** CPU times by the generator's name. */
   cpuMicros: Record<string, CpuMicros>;
 }
 

@@ -13,7 +13,7 @@ export interface Case {
   seen: Measurements;
 }
 
-/** What one calibration gave. */
+/** The outcome of one calibration. */
 export interface Calibration {
   command: string;
   startedAt: string;
@@ -255,7 +255,7 @@ export function outcome(cases: readonly Case[]): { known: number; beyond: string
 /** If other programs use more than this share of the server's core, they move the figures by more than their bounds. */
 const mostOfOthers = 0.03;
 
-/** Why the calibration does not count; nothing on a quiet machine. */
+/** Returns why the calibration does not count; nothing on a quiet machine. */
 export function voidReasons(cases: readonly Case[]): string[] {
   // The server behind a front is not the one that is measured.
   const plain = cases.filter(({ known }) => known.front === undefined);

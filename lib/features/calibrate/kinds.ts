@@ -99,7 +99,7 @@ const rateKinds: Readonly<Record<string, RateKind>> = {
     flags: (ns) => `-tokens ${0.625 * pairRate} -burst 300 -then ${ns}ns ${light}`,
     laterNs: Infinity,
   },
-  // Of 10 s, 0.1 s of requests wait for more than 1.9 s.
+  // The requests of 0.1 s in each 10 s wait for more than 1.9 s.
   'stalls 2 of 10 s, at a rate': {
     flags: (ns) => `-service 10us -then ${ns}ns -stall 2s -stall-each 10s ${light}`,
     laterNs: 1.9e9,

@@ -5,7 +5,7 @@ import { bodyBytes, closedLoad, loadAtRate, type KnownServer, type Truth } from 
 
 /** As long as a run measures a rate in a round. */
 const usualSeconds = 2;
-/** For servers of thousands of answers a second. */
+/** The length of a load for servers of thousands of answers a second. */
 const busySeconds = 1;
 
 /** Each connection has an answer every `waitMs`. */
@@ -88,7 +88,7 @@ function pool(
 }
 
 const tenConnections = closedLoad(10);
-/** What most servers of the table share. */
+/** The settings of most servers in the table. */
 const usual = { bodyBytes, load: tenConnections, seconds: usualSeconds };
 
 /** The figures of a server that is limited by the CPU time of its core: each request waits for those of all connections. */
@@ -140,7 +140,7 @@ function overTls(name: string, load: LoadProfile): KnownServer {
   };
 }
 
-/** In the order of the table. */
+/** The servers in the order of the table. */
 export const knownServers: readonly KnownServer[] = [
   { ...waiting(50, 50), isQuick: true, forPeers: true },
   { ...waiting(100, 100), forPeers: true },

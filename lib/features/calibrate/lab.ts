@@ -26,7 +26,7 @@ import { ensureTools, type ToolName } from '../../setup/tools.ts';
 import { buildServer } from './servers.ts';
 import { toolVersions } from './installed-peers.ts';
 
-/** What all measurements share. */
+/** The parts that all measurements share. */
 export interface Lab {
   additions: Additions;
   /** One core on each side. */

@@ -24,7 +24,7 @@ export const disturbances = [
 export type DisturbanceName = (typeof disturbances)[number];
 
 export interface KnownPair {
-  /** From 1. */
+  /** Counted from 1. */
   number: number;
   sides: readonly [a: KnownSide, b: KnownSide];
   /** Requests/s of the load; absent for a continuous load. */

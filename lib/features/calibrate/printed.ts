@@ -115,7 +115,7 @@ interface VegetaReport {
 export function readVegeta(output: string): Printed {
   const report = JSON.parse(match(output, /^(\{"latencies".*\})$/m)) as VegetaReport;
   const { latencies, requests, status_codes: statuses } = report;
-  // In nanoseconds.
+  // vegeta prints nanoseconds.
   const ms = (name: keyof typeof latencies): number => latencies[name] / 1e6;
   const failed = Object.entries(statuses).filter(([status]) => !/^[23]/.test(status));
   return {
@@ -149,7 +149,7 @@ export function readOha(output: string): Printed {
     rps: summary.requestsPerSec,
     errors: sum(failed.map(([, count]) => count)),
     bodyBytes: summary.totalData,
-    // In seconds.
+    // oha prints seconds.
     latencyMs: {
       mean: 1000 * summary.average,
       p50: 1000 * latencyPercentiles.p50,

@@ -168,7 +168,7 @@ async function requireAllFiles({ name, hash, tree }: Commit, signal: AbortSignal
 function filesIn(tree: string): string {
   const hash = createHash('sha256');
   const folders = [''];
-  // By hand: readdir's own `recursive` follows links.
+  // readdir's own `recursive` would follow links.
   for (const folder of folders) {
     const entries = readdirSync(path.join(tree, folder), { withFileTypes: true });
     for (const entry of entries.sort((a, b) => (a.name < b.name ? -1 : 1))) {
@@ -213,7 +213,7 @@ async function takeChanges(top: string, { name, hash, tree }: Commit, signal: Ab
   await git(tree, ['checkout-index', '--all'], signal);
 }
 
-/** Whether there is such a folder, and not by a link that leaves the clone. */
+/** Returns whether there is such a folder, and not by a link that leaves the clone. */
 function isFolderBelow(tree: string, within: string): boolean {
   const folder = path.join(tree, within);
   if (!statSync(folder, { throwIfNoEntry: false })?.isDirectory()) return false;

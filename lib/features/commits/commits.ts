@@ -18,7 +18,7 @@ const worktree = 'worktree';
 
 export interface AskedCommits {
   repo: string;
-  /** Absent: a commit needs none. */
+  /** Default: a commit needs no build. */
   build: string | undefined;
   serve: string;
 }

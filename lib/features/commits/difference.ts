@@ -5,7 +5,7 @@ import { verdictWord } from '../../report/metric-words.ts';
 import { countNames, type CountName } from '../../result/counts.ts';
 import type { Result, Verdict } from '../../result/result.ts';
 
-/** Of a side to the first one of its run. */
+/** The difference of a side to the first one of its run. */
 export interface Difference {
   /** ln(ratio), or how many more per request. */
   size: number;
@@ -13,7 +13,7 @@ export interface Difference {
   range: readonly [number, number];
   /** 'none': neither a difference nor that there is none is sure. */
   direction: 'more' | 'less' | 'same' | 'none';
-  /** With its interval. */
+  /** The difference with its interval. */
   text: string;
   /** As a sentence says it: "is −12 % [−14, −10] slower". */
   words: string;

@@ -4,7 +4,7 @@ import type { Observer } from '../../runner/observers/observer.ts';
 
 /** As many as a usual run has rounds. */
 export const layoutsOfCommit = 10;
-/** Stands in a build command for the number of the layout. */
+/** The placeholder in a build command for the number of the layout. */
 export const salt = '{salt}';
 
 /** The builds of a side. The server starts in `link`, which leads to one of them. */

@@ -8,7 +8,7 @@ import { meanOf } from './difference.ts';
 
 /** Holds if the whole interval of the difference is above a limit: per request, or as a share of the baseline. */
 export interface Condition {
-  /** As given. */
+  /** The condition as it was given. */
   text: string;
   count: CountName;
   limit: number;
@@ -54,7 +54,7 @@ export const countsGivenWithout: Reader<void> = (flag, text) => {
 export const uncertain = 'not certain, since its interval allows both';
 type State = 'true' | 'false' | typeof uncertain;
 
-/** Whether a condition holds for a difference. @param baseline the count there, per request */
+/** Returns whether a condition holds for a difference. @param baseline the count there, per request */
 export function stateOf(
   { limit, isShare }: Pick<Condition, 'limit' | 'isShare'>,
   { low, high }: { low: number; high: number },

@@ -50,7 +50,7 @@ export function differenceOf(
   return { difference, low: difference - half, high: difference + half };
 }
 
-/** Of each side to the first, and each count that both have. */
+/** Returns the differences of each side to the first, for each count that both have. */
 export function differencesOf([baseline, ...others]: readonly CountedSide[]): CountDifference[] {
   if (baseline === undefined) return [];
   return others.flatMap((side) =>
@@ -63,6 +63,6 @@ export function differencesOf([baseline, ...others]: readonly CountedSide[]): Co
   );
 }
 
-/** Whether the sides differ for sure. */
+/** Returns whether the sides differ for sure. */
 export const differs = ({ low, high }: Pick<CountDifference, 'low' | 'high'>): boolean =>
   low > 0 || high < 0;

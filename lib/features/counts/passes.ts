@@ -42,7 +42,7 @@ const doubtSeconds = 15;
 const worthMore: readonly CountName[] = ['syscalls', 'bytes', 'segments'];
 /** A count whose interval is this narrow is not in doubt: per request, or as a share of the baseline. */
 const narrow = { perRequest: 0.05, share: 0.02 };
-/** Those that are counted by name too, in a side's first pass: to begin and end each takes perf 40 ms. */
+/** System calls that are also counted by name. Only a side's first pass does so, because perf takes 40 ms to begin and end each. */
 const namedCalls =
   'openat close newfstat newfstatat statx pread64 read recvfrom write writev sendfile64 epoll_wait epoll_pwait futex'.split(
     ' ',
@@ -61,9 +61,9 @@ type Pass = Partial<Record<CountName, number>> & Pick<CountedSide, 'calls'> & Pi
 
 /** What is counted so far. */
 interface Counting {
-  /** Of a pass. */
+  /** The requests of a pass. */
   requests: number;
-  /** By side. */
+  /** The passes by side. */
   passes: Map<string, Pass[]>;
   counter: CallCounter | undefined;
   /** Lines on what is not known. */
@@ -73,7 +73,7 @@ interface Counting {
 /** @throws UserError if a side cannot be loaded, or fails; Interrupted */
 export async function countSides(run: EndedRun, asked: Asked): Promise<Result> {
   const { context } = run;
-  // Those of the plan are on times.
+  // The plan's findings are about times.
   const result = withFindings(run.result, [], context.templates);
   try {
     return { ...result, counts: await countsOf(run, asked), endedAt: new Date().toISOString() };
@@ -188,7 +188,7 @@ async function counterOf(
 
 const notCounted = (error: unknown): string => `system calls, since ${inOneLine(messageOf(error))}`;
 
-/** Whether more passes may decide: a condition, or, without conditions, whether the sides differ. */
+/** Returns whether more passes may decide: a condition, or, without conditions, whether the sides differ. */
 function isInDoubt(
   difference: CountDifference,
   baseline: CountedSide | undefined,

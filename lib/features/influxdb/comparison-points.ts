@@ -18,7 +18,7 @@ import { written, type Field } from './fields.ts';
 import { errorCauseFields, intervalOf, networkFields } from './shared-fields.ts';
 
 interface ComparisonRow {
-  /** From 0. */
+  /** Counted from 0. */
   position: number;
   result: Pick<Result, 'state' | 'looks'>;
   variant: VariantResult;

@@ -10,10 +10,10 @@ import { basicAuthorization } from '../../influx/client.ts';
 /** In the working folder of influxd, since the path of a socket may not be long. */
 export const socketName = 'first-user.sock';
 
-/** Goes with the data that has the user. */
+/** This file stays with the data that has the user. */
 const markerIn = (folder: string): string => join(folder, 'meta', 'has-user');
 
-/** Whether the influxd of a folder was given its user. */
+/** Returns whether the influxd of a folder was given its user. */
 export function hasUser(folder: string): boolean {
   return existsSync(markerIn(folder));
 }

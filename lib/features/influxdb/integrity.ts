@@ -176,7 +176,7 @@ function pointIntegrity(
   };
 }
 
-/** How often k6 failed to write, by the logs beside its records. */
+/** Returns how often k6 failed to write, by the logs beside its records. */
 function failedWritesOf(records: readonly string[]): Pick<PointIntegrity, 'failedWrites'> {
   const failed = total(records, (file) => failedWritesIn(textOf(k6Files(dirname(file)).log)));
   return failed === 0 ? {} : { failedWrites: failed };

@@ -120,7 +120,7 @@ export async function startLocalInfluxd(options: LocalOptions) {
   });
   return {
     influx,
-    /** Why the last restart failed; null if it did not. */
+    /** Returns why the last restart failed; null if it did not. */
     failure: () => failure,
     /** Returns whether influxd answers, after a restart if needed. */
     revive: () =>
@@ -136,7 +136,7 @@ export async function startLocalInfluxd(options: LocalOptions) {
 }
 
 /**
- * Whether the process is still the influxd of the folder, and has its files. Another program may use its port by now; and after its
+ * Returns whether the process is still the influxd of the folder, and has its files. Another program may use its port by now; and after its
  * files were deleted, influxd goes on and answers from memory.
  */
 async function keepsData(pid: number, { url }: Influx, folder: string): Promise<boolean> {
@@ -156,7 +156,7 @@ function noAnswer(folder: string): UserError {
 
 const compactionMs = 300;
 
-/** Whether influxd has files open that others have deleted. Files that it deletes itself, after a compaction, it closes soon. */
+/** Returns whether influxd has files open that others have deleted. Files that it deletes itself, after a compaction, it closes soon. */
 async function keepsDeletedFiles(pid: number, folder: string): Promise<boolean> {
   if (!hasDeletedFiles(pid, folder)) return false;
   await delay(compactionMs);
@@ -279,7 +279,7 @@ async function startInfluxd(
   const [configFile, logFile] = [join(folder, 'influxd.conf'), logIn(folder)];
   const logStart = statSync(logFile, { throwIfNoEntry: false })?.size ?? 0;
   writeFileSync(configFile, influxdConfig(folder, address, bySocket));
-  // Who starts an influxd in this folder too.
+  // The owner of the folder starts an influxd there too.
   const caller = callerOwning(folder);
   await leaveToCaller(folder);
   // INFLUXDB_… variables would override the config file.
@@ -356,7 +356,7 @@ function fileError(error: unknown, folder: string): unknown {
   return new UserError(`cannot use ${folder} for InfluxDB's data: ${reason}`);
 }
 
-/** No TCP connection reaches a multicast address. */
+/** An address that nothing can connect to: TCP does not reach multicast addresses. */
 const nowhere = '224.0.0.1:0';
 
 /** Config file of the local influxd. Versions ignore keys that they do not know. */

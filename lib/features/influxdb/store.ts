@@ -100,11 +100,11 @@ async function storeOn(
     return reached.persistently(() => writeLines(influx, filled));
   };
   return {
-    /** For direct access. The url of a local influxd may change when it is started again. */
+    /** The client for direct access. The url of a local influxd may change when it is started again. */
     influx,
     /** e.g. "1.6.7" */
     version,
-    /** How k6 writes there. Ask again for every round: the port may have changed. */
+    /** Returns k6's output to the database. Ask again for every round: the port may have changed. */
     k6Output,
     write,
     /** Like write, for lines that are in no file: if the database is unavailable, the next call sends them. */
@@ -126,7 +126,7 @@ async function storeOn(
     revive: () => reached.revive(),
     /** Like revive; also starts a local influxd that did not start before, which may take minutes. */
     reopen: () => reached.reopen(),
-    /** Why the local influxd did not start; null if it did. */
+    /** Returns why the local influxd did not start; null if it did. */
     failure: () => reached.failure(),
     /** Ends a local influxd. May be called twice. */
     close: async () => local?.stop(),

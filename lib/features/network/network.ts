@@ -136,7 +136,7 @@ interface Link {
   answers: AsyncIterator<string>;
   /** Settles with a line that says how it ended. */
   ended: Promise<string>;
-  /** Of the run. */
+  /** The run's signal. */
   signal: AbortSignal;
 }
 
@@ -222,12 +222,12 @@ export function thisCaller() {
   return { uid: process.getuid?.() ?? 0, gid: process.getgid?.() ?? 0 };
 }
 
-/** Goes before a program that makes network namespaces; keeps its process id. */
+/** Returns the command prefix for a program that makes network namespaces. The program keeps its process id. */
 function makeNamespaces({ uid }: Caller): readonly Before[] {
   return uid === 0 ? [] : [['unshare', '--user', '--map-root-user', '--']];
 }
 
-/** Goes before a command to run it in the namespace that process `maker` made. The command keeps its process id and user. */
+/** Returns the command prefix that runs a command in the namespace of process `maker`. The command keeps its process id and user. */
 export function enterNetwork(caller: Caller, maker: number, netns: string): Before[] {
   const { uid, gid } = caller;
   if (uid === 0) return [['nsenter', `--net=${netns}`, '--']];
@@ -236,7 +236,7 @@ export function enterNetwork(caller: Caller, maker: number, netns: string): Befo
   return [...enterAsMaker(caller, maker, `--net=${netns}`), asItself];
 }
 
-/** Goes before a command that opens sockets in the maker's namespaces; empty for root. */
+/** Returns the command prefix for a program that opens sockets in the maker's namespaces; empty for root. */
 function enterAsMaker({ uid }: Caller, maker: number, ...more: string[]): Before[] {
   // Without --preserve-credentials, nsenter would change the groups, which fails in this user namespace.
   const user = ['--preserve-credentials', `--user=/proc/${maker}/ns/user`];

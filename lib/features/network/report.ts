@@ -90,7 +90,7 @@ export function loadTables(result: Result): Table[] {
   return hasPublishedKinds(result) ? [] : [kindsTable(result)];
 }
 
-/** Whether an article counted packets by kind. */
+/** Returns whether an article counted packets by kind. */
 function hasPublishedKinds({ variants }: Pick<Result, 'variants'>): boolean {
   return variants.some(({ published }) => published?.packets !== undefined);
 }

@@ -1,4 +1,4 @@
-// What a search found, and its sentences.
+// The outcome of a search, and its sentences.
 import {
   alphaOf,
   exponential,

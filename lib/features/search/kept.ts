@@ -16,7 +16,7 @@ const mostStepsAtRate = 3;
 export type RateEnd = 'kept' | 'broken' | 'open';
 
 /**
- * Whether a step keeps the limit. Unanswered requests count in its latency.
+ * Returns whether a step keeps the limit. Unanswered requests count in its latency.
  * @param rate of the step, in requests/s
  */
 export function isKept(step: LoadResult, rate: number, within: Within): boolean {
@@ -45,12 +45,12 @@ function isBeyondPauses(step: LoadResult, rate: number, within: Within): boolean
   );
 }
 
-/** Whether even half of the answers are beyond the limit of a higher percentile: no pause of the machine is so long. */
+/** Returns whether even half of the answers are beyond the limit of a higher percentile: no pause of the machine is so long. */
 export function isHopeless({ latencyMs: { p50 } }: LoadResult, { metric, ms }: Within): boolean {
   return metric !== 'p50' && p50 > ms;
 }
 
-/** Why a step did not keep the limit; '' if it did. */
+/** Returns why a step did not keep the limit; '' if it did. */
 export function whyNotKept(step: LoadResult, rate: number, within: Within): string {
   if (isKept(step, rate, within)) return '';
   const failed = failedShare(step);

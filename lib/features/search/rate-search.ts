@@ -12,7 +12,7 @@ export interface SearchPlan {
   /** The rate that each side found in earlier rounds, null if none; and the lowest of all sides of the run. */
   known: readonly (number | null)[];
   lowest: number | null;
-  /** From 0 to 1: how far below the known rates the search begins. It differs by round. */
+  /** How far below the known rates the search begins, from 0 to 1. It differs by round. */
   drawn: number;
   /** The expected class of answers of each side. */
   expected: readonly Pick<Phase, 'expected'>[];
@@ -129,7 +129,7 @@ export class RateSearch {
     return geometricMean([...this.#walk.rates.slice(1), this.#walk.next]);
   }
 
-  /** Takes the result of a step at the rate from next(). Returns whether the rate is kept; 'open' asks for another step at it. */
+  /** Notes the result of a step at the rate from next(). Returns whether the rate is kept; 'open' asks for another step at it. */
   judge(rate: number, step: LoadResult): RateEnd {
     this.#steps++;
     const end = this.#endOf(rate, step);
@@ -147,7 +147,7 @@ export class RateSearch {
     return end;
   }
 
-  /** Takes the outcome of the rate from next(). */
+  /** Notes the outcome of the rate from next(). */
   told(rate: number, isKept: boolean): void {
     this.#steps = 0;
     const walk = this.#walk;

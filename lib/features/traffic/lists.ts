@@ -148,7 +148,7 @@ function merged(requests: readonly HostRequest[], what: string): LoadRequest[] {
   return [...all.values()];
 }
 
-/** Whether a file is in a folder or below it. Links are followed; a missing file is not below. */
+/** Returns whether a file is in a folder or below it. Links are followed; a missing file is not below. */
 function isBelow(file: string, folder: string): boolean {
   return existsSync(file) && realpathSync(file).startsWith(`${realpathSync(folder)}/`);
 }

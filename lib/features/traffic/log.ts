@@ -16,7 +16,7 @@ import { fromCallersFolder } from '../../setup/paths.ts';
 export interface LogOptions {
   /** `safe` (default): GET and HEAD only, since other requests may change data. */
   methods?: 'safe' | 'all';
-  /** Only requests for this host. Default: the most frequent one. */
+  /** Requests for other hosts are left out. Default: the most frequent host. */
   host?: string | undefined;
   /** Formats of nginx's log_format, beside the usual ones. */
   formats?: readonly string[];

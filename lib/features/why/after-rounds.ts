@@ -109,7 +109,7 @@ function telling(
   };
 }
 
-/** Whether one of its verdicts says something, which the sides alone may refute. */
+/** Returns whether one of its verdicts says something, which the sides alone may refute. */
 function isJudged({ verdict, cpu, latency, ofServer = {} }: Comparison): boolean {
   const beside = [cpu, ...Object.values(latency), ...Object.values(ofServer)];
   return [verdict, ...beside.map((other) => other?.verdict)].some(

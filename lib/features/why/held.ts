@@ -34,8 +34,8 @@ export const aloneTemplates: Templates<OtherRate> = {
 };
 
 /**
- * Whether a load alone contradicts a verdict of the rounds. Then each side is loaded alone once more, because the machine may have been
- * at fault.
+ * Returns whether a load alone contradicts a verdict of the rounds. Then each side is loaded alone once more, because the machine may have
+ * been at fault.
  */
 export function isDenied(result: Result): boolean {
   if (result.variants.some(({ name }) => rateCheckOf(name, result)?.differs === true)) return true;

@@ -237,7 +237,7 @@ async function causesOf(
   };
 }
 
-/** At least 1. */
+/** Returns the number of requests, at least 1. */
 const requestsOf = ({ results }: Measurement): number =>
   Math.max(
     1,

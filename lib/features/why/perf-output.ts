@@ -149,8 +149,8 @@ function foldedStack(frames: readonly Frame[]): string {
 }
 
 /**
- * Whether an object is the kernel or one of its modules, such as [kernel.kallsyms] and [veth]. A process has objects in brackets too,
- * which are excluded.
+ * Returns whether an object is the kernel or one of its modules, such as [kernel.kallsyms] and [veth]. A process has objects in brackets
+ * too, which are excluded.
  */
 const isKernel = (object: string): boolean =>
   /^\[(guest\.)?kernel|^\[\w+\]$/.test(object) &&

@@ -94,7 +94,7 @@ function sumOf(parts: readonly PartChange[]) {
 /** With fewer requests per connection, most calls open the connections of the load: over TLS each takes a server a dozen. */
 const fewestPerConnection = 10;
 
-/** Whether what perf counted is of requests, and not of the begin of the load. */
+/** Returns whether what perf counted is of requests, and not of the begin of the load. */
 function countsHold({ variant, countedRequests = Infinity }: WhySide, result: Result): boolean {
   const connections = variantOf(result, variant)?.load.connections ?? 0;
   return countedRequests >= fewestPerConnection * connections;
@@ -141,8 +141,8 @@ const isDecided = (of: { verdict: Verdict } | null): boolean =>
   of?.verdict === 'faster' || of?.verdict === 'slower';
 
 /**
- * Whether CPU time per request surely differs. Its own verdict decides; at a rate it has none, and its interval decides. Without a verdict
- * on the sides, CPU time is in doubt as well.
+ * Returns whether CPU time per request surely differs. Its own verdict decides; at a rate it has none, and its interval decides. Without a
+ * verdict on the sides, CPU time is in doubt as well.
  */
 function costDiffers({ comparison }: Pair, result: Result): boolean {
   const { metric, verdict, cpu, obstacles = [] } = comparison;
@@ -156,7 +156,7 @@ function costDiffers({ comparison }: Pair, result: Result): boolean {
   return !isDoubtful && (low > 1 || high < 1);
 }
 
-/** Why the sides of a pair differ, as clauses: the largest cause first. Empty if they do not differ for sure. */
+/** Returns why the sides of a pair differ, as clauses: the largest cause first. Empty if they do not differ for sure. */
 function causesOf(pair: Pair, result: Result): string[] {
   const { comparison, variant, baseline } = pair;
   const ofCost = costDiffers(pair, result);

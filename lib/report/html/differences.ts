@@ -82,7 +82,7 @@ export function differencesHtml(result: Result, configs: readonly KeptConfig[], 
 ${configs.map((config) => configDifference(config, result, configs))}${tableHtml(table, 'what differs')}${paragraphs(alike === undefined ? [] : [`All sides answer alike: ${alike}.`])}${notes}</section>`;
 }
 
-/** Whether the configs are users' own, which may hold secrets. */
+/** Returns whether the configs are users' own, which may hold secrets. */
 export function hasOwnConfigs({ variants }: Result, configs: readonly KeptConfig[]): boolean {
   const isOwn = variants.some(({ server }) => server?.config.some((file) => file.startsWith('/')));
   return configs.length > 0 && isOwn;

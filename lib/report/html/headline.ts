@@ -51,7 +51,7 @@ function effectsHtml(
 
 export interface EffectRow {
   label: Html;
-  /** That of this verdict. */
+  /** The colour of this verdict. */
   colour: Verdict;
   /** Drawn as a bar; absent: none. */
   comparison: Comparison | undefined;

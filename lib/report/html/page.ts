@@ -149,7 +149,7 @@ export const sideBySide = (tables: Part['tables']): Html =>
 const printableTexts = (_: string, value: unknown) =>
   typeof value === 'string' ? printable(value) : value;
 
-/** Whether a text begins as those of page. */
+/** Returns whether a text begins as those of page. */
 export function isPage(text: string): boolean {
   return text.startsWith(`${head}default-src 'none'; script-src 'sha256-`);
 }

@@ -50,7 +50,7 @@ const acceptQueues: Observer = {
       watchAcceptQueue(server, enclosure?.server.enter),
     );
     return {
-      // Of a failed load too: its failure is often their consequence.
+      // The queues are read after a failed load too: overflows are often why it failed.
       async end() {
         const queues = await Promise.all(reads.map((read) => read()));
         return queues.map((acceptQueue) => ({ acceptQueue }));

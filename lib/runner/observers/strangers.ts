@@ -27,7 +27,7 @@ function sideOf({ planned: { variant, load }, server }: Stage): SharedSide {
   return { name: variant.name, server, connections: load.connections };
 }
 
-/** Whether the server is on the machine's loopback: neither in a network of its own, nor on another machine. */
+/** Returns whether the server is on the machine's loopback: neither in a network of its own, nor on another machine. */
 export function sharesLoopback({
   enclosure,
   server,

@@ -38,7 +38,7 @@ export const usage: Observer = {
   },
 };
 
-/** Whether the server's use is known, here or on its machine. */
+/** Returns whether the server's use is known, here or on its machine. */
 export const isSampled = (server: RunningServer): boolean => isWatched(server) || isRemote(server);
 
 function readersOf(

@@ -55,7 +55,7 @@ func AppendGoAway(dst []byte) []byte {
 	return append(appendFrameHeader(dst, 8, http2.FrameGoAway, 0, 0), 0, 0, 0, 0, 0, 0, 0, 0)
 }
 
-// frame is a frame of the server. Of a DATA frame the payload is only its padding's length, if any.
+// frame is a frame of the server. The payload of a DATA frame is only its padding's length, if any.
 type frame struct {
 	length  int
 	kind    http2.FrameType

@@ -252,7 +252,7 @@ type Stream[T any] struct {
 // IsOpen tells whether the caller still awaits the response.
 func (st *Stream[T]) IsOpen() bool { return st.place >= 0 }
 
-// Remove ends the stream for the caller. Of an answered request the server does not want the rest; it resets the stream in any case.
+// Remove ends the stream for the caller. The server does not want the rest of an answered request; it resets the stream in any case.
 func (st *Stream[T]) Remove(isAnswered bool) {
 	if isAnswered && !st.isSent.Load() {
 		st.QUIC.CancelWrite(NoError)

@@ -63,7 +63,7 @@ type ticketReader struct {
 	nothing   [1]byte
 }
 
-// awaitTickets has the connection that h has made keep the server's ticket. In TLS 1.2 that came in the handshake.
+// awaitTickets has the connection that h has made keep the server's ticket. In TLS 1.2 the ticket came in the handshake.
 func (c *Conn) awaitTickets(h *handshake) {
 	if c.in.is13 && c.shared.config.ClientSessionCache != nil {
 		c.tickets = &ticketReader{handshake: h, again: c.in}

@@ -19,7 +19,7 @@ type schedule struct {
 	interval int64
 	burst    int64
 	full     int64
-	// Of every tailEach responses one is later by tail.
+	// One in every tailEach responses is later by tail.
 	tail     int64
 	tailEach int64
 	// then is a delay after the service, without a worker.

@@ -35,13 +35,13 @@ interface GrafanaProgram {
   command: string;
   home: string;
   image?: string;
-  /** The folder of the plugins that it ships with, if that is not in its home. From version 13 on they include InfluxDB's. */
+  /** The folder of the plugins that it ships with, if that is not in its home. Since version 13 they include InfluxDB's. */
   plugins?: string;
 }
 
 /** Grafana's home as the system's packages and the image install it. */
 const packagedHome = '/usr/share/grafana';
-/** From version 13.2 on, the system's packages name this folder in their service alone. */
+/** Since version 13.2 the system's packages name this folder in their service alone. */
 const packagedPlugins = '/var/lib/grafana/plugins-bundled';
 
 /** Finds Grafana, or Docker for its image. Throws UserError with ways to install it. */
@@ -85,7 +85,7 @@ async function grafanaIn(home: string): Promise<GrafanaProgram | undefined> {
   return isThere ? { command, home } : undefined;
 }
 
-/** Why Docker does not work, e.g. its daemon does not run; undefined if it works. */
+/** Returns why Docker does not work, e.g. its daemon does not run; undefined if it works. */
 async function dockerProblem(command: string, { env }: Machine, signal?: AbortSignal) {
   const args = ['info', '--format', '{{.ServerVersion}}'];
   const { code, stderr } = await run({ command, args, env, signal });
@@ -148,7 +148,7 @@ export async function startGrafana({
         );
       await delay(100);
     }
-    // So that a run gets the cores. Not done before it answers, because its start would take minutes during a load.
+    // A lower priority leaves the cores to runs. Before Grafana answers it would make the start take minutes during a load.
     if (program.image === undefined)
       await Promise.all(
         processTree('/proc', String(child.pid)).map((pid) => prioritise(Number(pid), 19)),
@@ -218,7 +218,7 @@ function commandOf(
   return { command, args: ['run', '--rm', '--init', ...options, image, ...server] };
 }
 
-/** Whether Grafana listens at the port, and nobody else: who is shown a page there types the password. */
+/** Returns whether Grafana listens at the port, and nobody else: who is shown a page there types the password. */
 function listensThere(pid: number, port: number, { image }: GrafanaProgram): boolean {
   const sockets = listeningSockets('/proc/self').filter((socket) => socket.port === port);
   if (sockets.some(({ uid }) => uid !== 0 && uid !== process.getuid?.())) return false;

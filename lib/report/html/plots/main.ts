@@ -94,7 +94,7 @@ function horizontalAxis(
   return axisX({ ...axis, label: title, ticks: width > 500 ? 6 : 3, tickFormat });
 }
 
-/** On log scales a curve turns up at a knee. */
+/** Draws lines. A curve turns up at its knee only on log scales. */
 function drawLines({ x, y, names, limit, marks, lines }: Lines, width: number): Element[] {
   const place = { x: 'x', y: 'y' } as const;
   const limits = limit ? [limit] : [];
