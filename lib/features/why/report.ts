@@ -14,6 +14,7 @@ import {
   type Part,
   type Table,
 } from '../../report/table.ts';
+import { sharesCores } from '../../machine/cores.ts';
 import { allNames } from '../../present.ts';
 
 /** Folder of the sides' stacks inside a run's folder. */
@@ -159,7 +160,7 @@ function costDiffers({ comparison }: Pair, result: Result): boolean {
 /** Returns why the sides of a pair differ, as clauses: the largest cause first. Empty if they do not differ for sure. */
 function causesOf(pair: Pair, result: Result): string[] {
   const { comparison, variant, baseline } = pair;
-  const ofCost = costDiffers(pair, result);
+  const ofCost = costDiffers(pair, result) && !hadTimeLeft(pair, result);
   if (!ofCost && !isDecided(comparison)) return [];
   const causes = factsText(variantOf(result, variant.variant), variantOf(result, baseline.variant));
   // Parts and calls vary from one look to the next: they explain nothing if CPU time per request does not differ.
@@ -273,13 +274,18 @@ function handshakesText(variant: VariantResult): string {
 
 type Reconnects = ReturnType<typeof reconnectsOf>;
 
-function waitText({ comparison }: Pair, result: Result): string[] {
-  const { metric, ratio, cpu, variant, baseline } = comparison;
-  if (!isDecided(comparison)) return [];
-  const isExplained =
-    metric === 'cpu' ||
-    cpu === null ||
-    Math.abs(Math.log(ratio)) < 3 * Math.abs(Math.log(cpu.ratio));
+/** Returns whether both servers waited for something else than the CPU. Then CPU time does not decide requests/s. */
+function hadTimeLeft({ comparison }: Pair, result: Result): boolean {
+  const { metric, variant, baseline } = comparison;
+  if (metric !== 'rps' || sharesCores(result.environment)) return false;
+  return [variant, baseline].every((name) => (variantOf(result, name)?.serverShare ?? 1) < isBusy);
+}
+
+function waitText(pair: Pair, result: Result): string[] {
+  const { metric, ratio, cpu, variant, baseline } = pair.comparison;
+  if (!isDecided(pair.comparison)) return [];
+  const mayBeCpu = cpu === null || Math.abs(Math.log(ratio)) < 3 * Math.abs(Math.log(cpu.ratio));
+  const isExplained = metric === 'cpu' || (mayBeCpu && !hadTimeLeft(pair, result));
   const idle = [variant, baseline].filter(
     (name) => (variantOf(result, name)?.serverShare ?? 1) < isBusy,
   );

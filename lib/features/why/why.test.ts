@@ -241,6 +241,21 @@ describe('the sentence', () => {
     );
   });
 
+  it('names no part of the CPU time for requests/s of servers that all had time left', () => {
+    const made = looked(plain, { ...plain, cpu: { ...plain.cpu, 'own code': 30 } });
+    const cpu = { ratio: 1.5, ci95: [1.4, 1.6] as [number, number], verdict: 'none' as const };
+    const slower = compared(made, { ratio: 0.6, verdict: 'slower', cpu });
+    const sentences = (serverShare: number) => {
+      for (const variant of slower.variants)
+        Object.assign(variant, { serverShare, generatorShare: 0.3 });
+      return whyLines(slower);
+    };
+    expect(sentences(0.95)[0]).toContain('more CPU time per request in own code');
+    expect(sentences(0.2)).toEqual([
+      'Why: CPU time does not explain it, since open-file-cache and workers wait for something else.',
+    ]);
+  });
+
   it('reports that a side waits if CPU time does not explain the difference', () => {
     const made = looked(plain, plain);
     const cpu = { ratio: 1.01, ci95: [1, 1.02] as [number, number], verdict: 'none' as const };
