@@ -30,16 +30,21 @@ export const withStart = (seconds: number): number =>
   seconds === 0 ? 0 : overheadSeconds.alone + seconds;
 
 /**
- * Returns whether the loads of all sides together take at most a third of the rounds' time. Servers with a shipped config do nothing by the
- * clock. Others may have jobs or pauses of every some seconds, which only a long load shows.
+ * Returns whether the loads of all sides together take at most a third of the rounds' time: if the user has asked for short loads, or for
+ * shipped configs, whose servers do nothing by the clock. Others may have jobs or pauses every few seconds, which only a long load shows.
  */
-const isBrief = ({ quick, variants }: PlanDraft): boolean =>
-  quick || variants.every(({ variant: { server } }) => !isOwn(server));
+export const isShort = (
+  { quick, variants }: PlanDraft,
+  flags: ReadonlyMap<string, string>,
+): boolean =>
+  quick || flags.has('duration') || variants.every(({ variant: { server } }) => !isOwn(server));
 
 interface AskedLook {
   /** The sides that are loaded alone. */
   sides: readonly PlannedVariant[];
   asksWhy: boolean;
+  /** See the function of that name. */
+  isShort: boolean;
   /** The seconds that the run took so far. */
   tookSeconds: number;
   /** Returns whether a side has a verdict, which is then checked by loading the side alone. */
@@ -52,13 +57,11 @@ interface AskedLook {
  */
 export function lengthOfLook(
   plan: PlanDraft,
-  { sides, asksWhy, tookSeconds, isJudged }: AskedLook,
+  { sides, asksWhy, isShort, tookSeconds, isJudged }: AskedLook,
 ) {
   const forCauses = overheadSeconds.withPerf + perfLoadSeconds.counted;
   const overhead = overheadSeconds.alone + (asksWhy ? forCauses : 0);
-  const ofAll = isBrief(plan)
-    ? Math.min(longestSeconds.ofAll, tookSeconds / 3)
-    : longestSeconds.ofAll;
+  const ofAll = isShort ? Math.min(longestSeconds.ofAll, tookSeconds / 3) : longestSeconds.ofAll;
   const leftSeconds = (plan.maxTimeSeconds ?? Infinity) - tookSeconds;
   const most = Math.min(
     longestSeconds.ofSide,
@@ -84,7 +87,13 @@ export function expectedLook(
   // perf needs root.
   const asksWhy = isAsked(flags) && process.getuid?.() === 0;
   const tookSeconds = estimatedSeconds(plan, rounds);
-  const looked = { sides: plan.variants, asksWhy, tookSeconds, isJudged: () => true };
+  const looked = {
+    sides: plan.variants,
+    asksWhy,
+    isShort: isShort(plan, flags),
+    tookSeconds,
+    isJudged: () => true,
+  };
   const { secondsOf, takes } = lengthOfLook(plan, looked);
   if (!asksWhy && plan.variants.every((side) => secondsOf(side) === 0)) return 0;
   return total(plan.variants, takes);

@@ -303,6 +303,7 @@ it('the time of the look is known before the rounds: a start and a load for each
   const { secondsOf, takes } = lengthOfLook(plan, {
     sides: plan.variants,
     asksWhy: true,
+    isShort: true,
     tookSeconds: took,
     isJudged: (side) => side === judged,
   });
@@ -313,11 +314,11 @@ it('the time of the look is known before the rounds: a start and a load for each
     .slice(0, 2)
     .map((variant) => ({ ...variant, server: command('node a.js') }));
   const own = planOf({ ...scenario, variants }, {});
-  expect(took).toBeLessThan(60);
-  const ofOwn = { sides: own.variants, asksWhy: false, tookSeconds: took, isJudged: () => true };
-  expect(own.variants.map(lengthOfLook(own, ofOwn).secondsOf)).toEqual([10, 10]);
-  const quick = { ...own, quick: true };
-  expect(quick.variants.map(lengthOfLook(quick, ofOwn).secondsOf)).toEqual([took / 6, took / 6]);
+  const ofOwn = (...flags: string[]) =>
+    expectedLook(own, new Map(['no-why', ...flags].map((flag) => [flag, ''])), 4);
+  expect(ofOwn()).toBe(2 * (1.5 + 10));
+  const ownTook = estimatedSeconds(own, 4);
+  expect(ofOwn('duration')).toBeCloseTo(2 * 1.5 + ownTook / 3, 9);
 });
 
 it('the causes of a load in steps are not looked at', async () => {
