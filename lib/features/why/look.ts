@@ -74,8 +74,7 @@ export async function lookAlone(context: LoadContext, asked: Asked): Promise<Loo
     const elsewhere = asked.sides.filter((planned) => !isStartedHere({ context, planned }));
     if (causes !== undefined && elsewhere.length > 0) {
       const named = enumeration(elsewhere.map(({ variant }) => variant.name));
-      const were = elsewhere.length === 1 ? 'was' : 'were';
-      looked.why.missing.push(`${named} ${were} not started on this machine`);
+      looked.why.missing.push(`bakeoff did not start ${named} on this machine`);
     }
   } finally {
     await rm(folder, { recursive: true, force: true });

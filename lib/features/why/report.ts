@@ -61,8 +61,9 @@ export function whyLines(result: Result): string[] {
     const settings = changed.length === 0 ? '' : ` (${changed.join(', ')})`;
     lines.push(`Why${settings}: ${causes.slice(0, most.clauses).join('; ')}.`);
   }
+  const causes = (result.why?.sides ?? []).length === 0 ? 'Causes' : 'Some causes';
   for (const reason of new Set(result.why?.missing))
-    lines.push(`Causes were not looked at: ${reason}.`);
+    lines.push(`${causes} were not looked at: ${reason}.`);
   return lines;
 }
 

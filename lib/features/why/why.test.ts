@@ -273,6 +273,11 @@ it('reports missing data once', () => {
     'Causes were not looked at: no perf.',
   ]);
   expect(whyLines(result([workers, openFileCache]))).toEqual([]);
+  const seen = looked(plain, plain);
+  Object.assign(seen.why ?? {}, { missing: ['bakeoff did not start a on this machine'] });
+  expect(whyLines(seen).at(-1)).toBe(
+    'Some causes were not looked at: bakeoff did not start a on this machine.',
+  );
 });
 
 it.each([
