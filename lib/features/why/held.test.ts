@@ -45,6 +45,22 @@ it('a verdict stands if each side alone gives the same', () => {
   ]);
 });
 
+it('a tolerance of more than the figure itself is a factor', () => {
+  const scattered = [workers, openFileCache].map((side, index) => {
+    const requests = [400_000, 800_000, 500_000, 900_000, 450_000, 850_000];
+    const perRound = requests.map((count) => (index === 0 ? count : count / 20));
+    return { ...side, rounds: rounds(perRound, 15.9, 1.6, 2.1, 8, 6.6) };
+  });
+  const held = checkedWith(
+    scattered.map((side) => changed(side, () => ({ noise: quiet }))),
+    alone(600_000, 15.9),
+    alone(30_000, 15.9),
+  );
+  expect(heldLines(held)).toEqual([
+    expect.stringMatching(/^Each side alone .*, as in the rounds \(within a factor of \d\.\d\)\.$/),
+  ]);
+});
+
 it('requests/s and CPU time that differ alone have no verdict', () => {
   const held = checkedWith(sides, alone(604_000, 15.9), alone(634_200, 13.8));
   expect(held.comparisons[0]).toMatchObject({

@@ -1,7 +1,7 @@
 // Checks which verdicts of the rounds hold if each side is loaded alone, and says so in words.
 import { checkOf, rateCheckOf, saysSomething, type Check } from '../../analysis/alone.ts';
 import { measuredComparisons } from '../../analysis/comparisons.ts';
-import { duration, enumeration, percent, scaledTime, whole } from '../../format.ts';
+import { duration, enumeration, percent, scaledTime, short, whole } from '../../format.ts';
 import { byName } from '../../present.ts';
 import { withFindings, type AnyTemplates, type Templates } from '../../report/finding-words.ts';
 import { effectText } from '../../report/verdict-words.ts';
@@ -107,6 +107,10 @@ function pauseText({ pause }: Check): string {
   return `: ${pause.name} answered nothing for ${scaledTime(pause.ms)} then, and for ${scaledTime(pause.inRoundsMs)} at most in the rounds`;
 }
 
+/** "9.0 %", but "a factor of 3.8" for 280 %, since no figure can be so much less. */
+const withinText = (tolerated: number): string =>
+  tolerated < 1 ? percent(tolerated) : `a factor of ${short(1 + tolerated)}`;
+
 /** The length of the loads alone. */
 function secondsAlone({ alone }: Result): number {
   const seconds = (alone?.sides ?? []).map(({ phase }) => phase.seconds);
@@ -127,7 +131,7 @@ export function heldLines(result: Result): string[] {
     }
     const { alone, aloneAtFirst, tolerated } = check;
     if (check.atCostOfRounds) {
-      withShares.push(`${pair.variant} (within ${percent(tolerated)})`);
+      withShares.push(`${pair.variant} (within ${withinText(tolerated)})`);
       return [];
     }
     const text = (ratio: number) => effectText({ metric, ratio });
@@ -136,7 +140,7 @@ export function heldLines(result: Result): string[] {
   });
   if (stand.length > 0) {
     const texts = enumeration(stand.map(({ text }) => text));
-    const most = percent(Math.max(...stand.map(({ tolerated }) => tolerated)));
+    const most = withinText(Math.max(...stand.map(({ tolerated }) => tolerated)));
     lines.push(
       `Each side alone for ${duration(secondsAlone(result))}: ${texts}, as in the rounds (within ${most}).`,
     );
