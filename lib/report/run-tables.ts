@@ -109,7 +109,10 @@ function medianLines(result: Result): string[] {
     if (metric !== 'rps' || rps === undefined || before === undefined) return false;
     const isSeen = perSecond(rps) !== perSecond(before) && effect(ratio) !== effect(1);
     const isOther = rps > before !== ratio > 1;
-    return isSeen && (isOther || Math.abs(Math.log(rps / before / ratio)) > otherFigures);
+    const isShown = isOther || effect(rps / before) !== effect(ratio);
+    return (
+      isSeen && isShown && (isOther || Math.abs(Math.log(rps / before / ratio)) > otherFigures)
+    );
   });
   if (other.length === 0) return [];
   const changes = other.map(({ variant, baseline }) => {

@@ -19,6 +19,7 @@ import {
   openFileCache,
   result,
   withPages,
+  rounds,
   workers,
 } from '../fixtures/result.ts';
 import { latency, nginxWith } from '../fixtures/phase.ts';
@@ -80,15 +81,19 @@ test('a single thread has no distribution, and a side that opened no connection 
 
 test('a note explains a change that medians would not make', () => {
   const line = /^Requests\/s are medians .*: open-file-cache \(\+33 %\)\.$/;
-  const linesOf = (ratio: number) =>
-    articleParts(compared(both, { ratio }), [])
+  const linesOf = (ratio: number, of = both) =>
+    articleParts(compared(of, { ratio }), [])
       .flatMap(({ below }) => below)
-      .filter((text) => line.test(text));
+      .filter((text) => (of === both ? line.test(text) : text.startsWith('Requests/s are')));
   expect(linesOf(1.32)).toEqual([]);
   expect(linesOf(0.98)).toHaveLength(1);
   expect(linesOf(1.2)).toHaveLength(1);
   // Without a change on display there is no note.
   expect(linesOf(0.999_999)).toEqual([]);
+  // Nor if both are shown as −90 %.
+  const slow = { ...openFileCache, rounds: rounds(Array(6).fill(58_000), 11.8, 1.2, 1.7, 8, 7.1) };
+  expect(linesOf(0.1, result([workers, slow]))).toEqual([]);
+  expect(linesOf(0.2, result([workers, slow]))).toHaveLength(1);
 });
 
 test('the table shows a failure rate that rounds to zero', () => {
