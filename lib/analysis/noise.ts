@@ -48,6 +48,7 @@ export function noiseFindings(
     code: 'others-beside-generator',
     variants: [...new Set(allNames(over))],
     isAtRate: all.every((round) => round.isAtRate),
+    ...(backendIn(all) !== 'none' && { hasBackend: true }),
     ...use,
   }));
   // The backend is part of the measurement, even if it shares the server's cores.

@@ -54,12 +54,16 @@ const templates: Templates<Finding> = {
   'quick-run': () => 'quick run with short rounds: a first look, not a measurement',
   'time-over': (f) =>
     `--max-time ended the run after ${f.rounds} of at most ${f.mostRounds} rounds`,
-  dropped: ({ round, repeatedAs, cause, farthest: of }) => {
-    const repeated = repeatedAs === undefined ? '' : ` and repeated as round ${repeatedAs}`;
+  dropped: ({ round, with: earlier = [], repeatedAs, cause, farthest: of }) => {
+    const [were, as] =
+      earlier.length === 0
+        ? [`round ${round} was`, 'as round']
+        : [`rounds ${enumeration([...earlier, round])} were`, 'from round'];
+    const repeated = repeatedAs === undefined ? '' : ` and repeated ${as} ${repeatedAs}`;
     const figures =
       of &&
-      `; ${of.variant} had ${whole(of.rps)} requests/s in it, ${whole(of.othersRps)} in the others`;
-    return `round ${round} was dropped${repeated}: ${sentenceOf(cause)}${figures ?? ''}`;
+      `; ${of.variant} had ${whole(of.rps)} requests/s in ${earlier.length === 0 ? 'it' : `round ${round}`}, ${whole(of.othersRps)} in the others`;
+    return `${were} dropped${repeated}: ${sentenceOf(cause)}${figures ?? ''}`;
   },
   crashed: (f) => `${f.variant}: ${f.server} crashed under load, as its log says: ${f.line}`,
   'clock-set': (f) =>
@@ -94,8 +98,12 @@ const templates: Templates<Finding> = {
     `${enumeration(f.variants)} paused for about ${scaledTime(f.usualMs)} at a time, and a round of ${Number(f.loadSeconds.toFixed(2))} s with one pause more has fewer requests: longer rounds even that out (--duration ${f.neededSeconds}s)`,
   steal: (f) =>
     `steal time: the host gave others up to ${useText(f, f.of)}: run again when it is quieter, or on a machine of your own`,
-  'others-beside-generator': (f, _, all) =>
-    `others used up to ${useText(f, 'generator')}, when ${variantsText(f.variants, all)} had time left: ${f.isAtRate ? '' : 'requests/s are understated; '}latency is overstated: end what else runs on this machine and run again`,
+  'others-beside-generator': (f, _, all) => {
+    const [others, but] = f.hasBackend
+      ? ['others, with the backend if it runs there,', ', but not the backend,']
+      : ['others', ''];
+    return `${others} used up to ${useText(f, 'generator')}, when ${variantsText(f.variants, all)} had time left: ${f.isAtRate ? '' : 'requests/s are understated; '}latency is overstated: end what else runs on this machine${but} and run again`;
+  },
   'busy-backend': (f) =>
     `the backend used up to ${useText(f, 'server')}: it is not in the server's CPU time; run it on other cores (taskset) to see the server alone`,
   'others-beside-server': (f) => {

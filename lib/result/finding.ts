@@ -96,9 +96,10 @@ export interface Overflows extends Of {
 interface Findings {
   'quick-run': object;
   'time-over': { rounds: number; mostRounds: number };
-  /** `farthest`: whose requests/s differ most from those of the rounds that count. */
+  /** `farthest`: whose requests/s differ most from those of the rounds that count. `with`: earlier rounds that it took along. */
   dropped: {
     round: number;
+    with?: readonly number[];
     repeatedAs?: number;
     cause: Finding;
     farthest?: Of & { rps: number; othersRps: number };
@@ -125,7 +126,7 @@ interface Findings {
   pauses: OfSeveral & { usualMs: number; loadSeconds: number; neededSeconds: number };
   steal: CoreUse & { of: 'server' | 'generator' };
   /** The variants had CPU time left, so they may have waited. `isAtRate`: all loads set requests/s. */
-  'others-beside-generator': CoreUse & OfSeveral & { isAtRate: boolean };
+  'others-beside-generator': CoreUse & OfSeveral & { isAtRate: boolean; hasBackend?: boolean };
   'busy-backend': CoreUse;
   /** unknown: a backend's use is in it. `host`: of the servers, if not this machine. */
   'others-beside-server': CoreUse & { backend: 'none' | 'apart' | 'unknown'; host?: string };

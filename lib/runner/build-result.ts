@@ -143,10 +143,17 @@ function droppedFindings(
   return failed.map(({ round, cause, rps }) => ({
     code: 'dropped',
     round,
+    ...present({ with: roundsWith(cause, dropped) }),
     ...(round < attempts && { repeatedAs: round + 1 }),
     cause,
     ...present({ farthest: farthestFrom(variants, rps) }),
   }));
+}
+
+/** The rounds that counted until one failed for this cause; undefined if there are none. */
+function roundsWith(cause: Dropped['cause'], dropped: readonly Dropped[]): number[] | undefined {
+  const taken = dropped.filter((other) => other.counted !== undefined && other.cause === cause);
+  return taken.length === 0 ? undefined : taken.map(({ round }) => round);
 }
 
 /** The requests/s that differ most from those of the rounds that count. */

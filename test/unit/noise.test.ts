@@ -195,6 +195,13 @@ test('the usage of a backend is reported separately', () => {
   expect(passing({ upstreamShare: 0.04, serverOthersShare: 0.2 })).toEqual([
     expect.stringContaining('end what else runs on this machine, but not the backend, and'),
   ]);
+  const beside = four({ upstreamShare: 0.04, generatorOthersShare: 0.5 });
+  const cpu = { serverCpuSeconds: 7, generatorCpuSeconds: 3 };
+  expect(texts([variant('workers', beside, {}, [], cpu)])).toEqual([
+    expect.stringMatching(
+      /^others, with the backend if it runs there, used up to 50 % of the generator's core .*machine, but not the backend, and run/,
+    ),
+  ]);
   expect(passing({ upstreamShare: null, serverOthersShare: 0.83 })).toEqual([
     expect.stringMatching(/^the backend and other programs used up to 83 % of the server's core/),
   ]);

@@ -151,6 +151,7 @@ test('sides are loaded one after the other once a quota held a server back', asy
     { round: 2, cause: heldBack, rps: {} },
     { round: 1, cause: heldBack, rps: { workers: 1000, 'open-file-cache': 500 }, counted: true },
   ]);
+  expect(result.warnings.join()).toContain('rounds 1 and 2 were dropped and repeated from round 3');
   expect(roundsOf(result)).toEqual([3, 4, 5, 6]);
   expect(groups.map(({ sides }) => sides.length)).toEqual([2, 2, ...Array(8).fill(1)]);
 });
