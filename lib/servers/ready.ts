@@ -143,8 +143,10 @@ function requireRight(
       `: its backend does not answer: start it, since bakeoff does not${socket}${withName(check)}`,
     );
   }
+  const orBackend =
+    status === 503 ? ', as haproxy and Apache do if their backend does not answer' : '';
   fail(
-    `${to}: ${another}${withName(check) || howToAsk}, or expect this one (--status ${status}; in a scenario page.status)`,
+    `${to}${orBackend}: ${another}${withName(check) || howToAsk}, or expect this one (--status ${status}; in a scenario page.status)`,
   );
 }
 

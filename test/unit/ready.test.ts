@@ -243,6 +243,7 @@ const usual = '200 (--url; in a scenario page.path), or expect this one (--statu
 
 it.each<[number, Partial<ReadyCheck>, string]>([
   [504, {}, 'status 504: its backend does not answer: start it, since bakeoff does not'],
+  [503, {}, 'status 503, as haproxy and Apache do if their backend does not answer: give a page'],
   [
     502,
     { user: 'some user' },
