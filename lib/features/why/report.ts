@@ -199,7 +199,12 @@ function costTexts(pair: Pair, result: Result): string[] {
     if (calls.length > most.calls) named.push('others');
     const changes = enumeration(named);
     const [part, whole] = [sumOf(ofCalls), sumOf(parts)];
-    let cause = `${now.variant} makes ${perRequest(now.counts.calls)} system calls per request, ${before.variant} ${perRequest(before.counts.calls)}: ${changes}`;
+    const [count, countBefore] = [perRequest(now.counts.calls), perRequest(before.counts.calls)];
+    const makes =
+      count === countBefore
+        ? `as many system calls per request as ${before.variant} (${count})`
+        : `${count} system calls per request, ${before.variant} ${countBefore}`;
+    let cause = `${now.variant} makes ${makes}: ${changes}`;
     if (isClear(whole) && isClear(part) && part.us * whole.us >= 0) {
       const does = whole.us < 0 ? 'saves' : 'uses more';
       // Other parts may cost the other side more.

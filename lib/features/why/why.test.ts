@@ -137,6 +137,11 @@ describe('the sentence', () => {
       'open-file-cache makes 1.7 system calls per request, workers 2.5: no openat, which is 2.0 µs of CPU time that open-file-cache saves',
     ],
     [
+      'other calls, as many',
+      { calls: { writev: 1, write: 1, epoll_wait: 0.5 }, cpu: { writev: 6, write: 12, libc: 12 } },
+      'open-file-cache makes as many system calls per request as workers (2.5): 1 write and no openat, which is 10.0 µs of the 10.0 µs of CPU time that open-file-cache uses more',
+    ],
+    [
       'the largest cause first',
       { calls: { ...plain.calls, write: 1 }, cpu: { ...plain.cpu, libz: 30, write: 1 } },
       'open-file-cache spends 30.0 µs more CPU time per request in libz than workers; open-file-cache makes 3.5 system calls per request, workers 2.5: 1 write',
