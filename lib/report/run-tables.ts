@@ -109,10 +109,9 @@ function medianLines(result: Result): string[] {
     if (metric !== 'rps' || rps === undefined || before === undefined) return false;
     const isSeen = perSecond(rps) !== perSecond(before) && effect(ratio) !== effect(1);
     const isOther = rps > before !== ratio > 1;
-    const isShown = isOther || effect(rps / before) !== effect(ratio);
-    return (
-      isSeen && isShown && (isOther || Math.abs(Math.log(rps / before / ratio)) > otherFigures)
-    );
+    const isFar = Math.abs(Math.log(rps / before / ratio)) > otherFigures;
+    const readsOtherwise = effect(rps / before) !== effect(ratio);
+    return isSeen && (isOther || (isFar && readsOtherwise));
   });
   if (other.length === 0) return [];
   const changes = other.map(({ variant, baseline }) => {
