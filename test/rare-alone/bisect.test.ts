@@ -50,6 +50,7 @@ test('bisect finds a commit in the merge that made a server slower, beside one t
       'm',
     ),
   );
+  expect(run.stdout()).not.toContain('The answer is the merge');
   expect(run.stdout()).toMatch(/ Fail\) is left out\.$/m);
   // The one that fails may be the cause as well.
   expect(run.stdout()).toMatch(

@@ -108,24 +108,23 @@ async function lookInto(
 ): Promise<void> {
   if (merge.merged === undefined) return;
   say('', `${merge.text} is a merge, so the search goes on in the commits that it brings in.`);
-  let candidates: readonly Candidate[];
   try {
-    candidates = await merge.merged();
+    const inside = await find(searchAmong(await merge.merged()), direction);
+    if (inside.cause !== undefined) await lookInto(inside.cause, direction, searchAmong);
+    else if (inside.exitCode !== 0) say('', `The answer is the merge, ${merge.text}.`);
   } catch (error) {
     if (!(error instanceof UserError)) throw error;
-    say(`It cannot: ${error.message}`);
-    return;
+    console.error(error.message);
+    say('', `The search cannot go on there. The answer is the merge, ${merge.text}.`);
   }
-  const inside = await find(searchAmong(candidates), direction);
-  if (inside.cause === undefined) say('', `The answer is the merge, ${merge.text}.`);
-  else await lookInto(inside.cause, direction, searchAmong);
 }
 
 /** The end of a search. */
 interface Outcome {
   exitCode: 0 | 1 | 3;
-  /** The cause, if one was found, and the direction of its difference. */
+  /** The cause; absent if it may be one of several. */
   cause?: Candidate;
+  /** The direction of the difference between good and bad. */
   direction?: Difference['direction'];
 }
 
