@@ -48,8 +48,8 @@ const help = [
   '',
   'Finds the commit between two that made the server faster or slower. Compares the two first, then up to six commits between them in ' +
     'the same rounds, until one is the cause with a probability of 95 %. Commits that do not build or answer are left out. It follows ' +
-    'first parents, looks into a merge that is the cause, and changes nothing in the repository. A FILE has a side in each line instead, such as the versions of a package: ' +
-    'the good one first, the bad one last. With --counts it finds what changed a count.',
+    'first parents, looks into a merge that is the cause, and changes nothing in the repository. A FILE has a side in each line ' +
+    'instead, such as the versions of a package: the good one first, the bad one last. With --counts it finds what changed a count.',
 ];
 
 /** Causes and a look are for the last run, which confirms what was found. */
