@@ -13,7 +13,6 @@ import { ensureTools } from '../../setup/tools.ts';
 import { lasting, lookAlone } from './look.ts';
 import { heldAgainst, isDenied } from './held.ts';
 import { isAsked, isShort, lengthOfLook, withStart } from './length.ts';
-import { hadTimeLeft } from './report.ts';
 
 /**
  * Looks at the sides that were compared, unless the flags say no. Returns the result with what was seen; verdicts that this refutes are
@@ -37,7 +36,7 @@ export async function lookAfterRounds(run: EndedRun): Promise<Result | undefined
   const rps = Object.fromEntries(result.variants.map(({ name, rps }) => [name, rps?.median ?? 0]));
   const { sides } = withCoarseWarmup({ sides: lookedAt }, rps);
   if (sides.length === 0) return undefined;
-  const asksWhy = stepped === undefined && looksForCauses(flags, shown, result);
+  const asksWhy = stepped === undefined && isAsked(flags);
   const judged = new Set(
     shown.filter(isJudged).flatMap(({ baseline, variant }) => [baseline, variant]),
   );
@@ -91,16 +90,6 @@ export async function lookAfterRounds(run: EndedRun): Promise<Result | undefined
     ...(asksWhy ? { why: { missing: why.missing, sides: changedSides } } : {}),
   };
   return heldAgainst(looked, context.templates);
-}
-
-/** Returns whether causes are looked for. Unless the user asks for them, they are not if all servers waited for something else than the CPU. */
-export function looksForCauses(
-  flags: ReadonlyMap<string, string>,
-  comparisons: readonly Comparison[],
-  result: Result,
-): boolean {
-  const mayBeCpu = comparisons.some((comparison) => !hadTimeLeft(comparison, result));
-  return isAsked(flags) && (mayBeCpu || flags.has('why'));
 }
 
 const elapsedSeconds = ({ startedAt }: Result): number =>

@@ -4,7 +4,7 @@ import { measuredComparisons, variantOf } from '../../analysis/comparisons.ts';
 import { perRequestOf, reconnectsOf } from '../../analysis/phases.ts';
 import { total } from '../../analysis/statistics.ts';
 import { effect, counts, enumeration, hundredths, percent, short, whole } from '../../format.ts';
-import type { Comparison, Result, VariantResult, Verdict } from '../../result/result.ts';
+import type { Result, VariantResult, Verdict } from '../../result/result.ts';
 import { perfCounts, type WhySide } from '../../result/why.ts';
 import {
   figure,
@@ -161,7 +161,7 @@ function costDiffers({ comparison }: Pair, result: Result): boolean {
 /** Returns why the sides of a pair differ, as clauses: the largest cause first. Empty if they do not differ for sure. */
 function causesOf(pair: Pair, result: Result): string[] {
   const { comparison, variant, baseline } = pair;
-  const ofCost = costDiffers(pair, result) && !hadTimeLeft(comparison, result);
+  const ofCost = costDiffers(pair, result) && !hadTimeLeft(pair, result);
   if (!ofCost && !isDecided(comparison)) return [];
   const causes = factsText(variantOf(result, variant.variant), variantOf(result, baseline.variant));
   // Parts and calls vary from one look to the next: they explain nothing if CPU time per request does not differ.
@@ -281,10 +281,8 @@ function handshakesText(variant: VariantResult): string {
 type Reconnects = ReturnType<typeof reconnectsOf>;
 
 /** Returns whether both servers waited for something else than the CPU. Then CPU time does not decide requests/s. */
-export function hadTimeLeft(
-  { metric, variant, baseline }: Pick<Comparison, 'metric' | 'variant' | 'baseline'>,
-  result: Result,
-): boolean {
+function hadTimeLeft({ comparison }: Pair, result: Result): boolean {
+  const { metric, variant, baseline } = comparison;
   if (metric !== 'rps' || sharesCores(result.environment)) return false;
   return [variant, baseline].every((name) => (variantOf(result, name)?.serverShare ?? 1) < isBusy);
 }
@@ -293,7 +291,7 @@ function waitText(pair: Pair, result: Result): string[] {
   const { metric, ratio, cpu, variant, baseline } = pair.comparison;
   if (!isDecided(pair.comparison)) return [];
   const mayBeCpu = cpu === null || Math.abs(Math.log(ratio)) < 3 * Math.abs(Math.log(cpu.ratio));
-  const isExplained = metric === 'cpu' || (mayBeCpu && !hadTimeLeft(pair.comparison, result));
+  const isExplained = metric === 'cpu' || (mayBeCpu && !hadTimeLeft(pair, result));
   const idle = [variant, baseline].filter(
     (name) => (variantOf(result, name)?.serverShare ?? 1) < isBusy,
   );
