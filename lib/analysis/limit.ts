@@ -100,7 +100,7 @@ export const limit = 0.9;
 
 export type Limit = 'server' | 'generator' | 'both' | 'neither';
 
-type Shares = Pick<VariantResult, 'serverShare' | 'generatorShare'>;
+export type Shares = Pick<VariantResult, 'serverShare' | 'generatorShare'>;
 
 /** null if unknown, as for a variant that was not measured. */
 export function limitOf({ serverShare, generatorShare }: Shares): Limit | null {

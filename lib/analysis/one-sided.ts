@@ -1,6 +1,7 @@
 // Disturbances from outside that one side of a comparison had and the other had not.
 import type { OneSidedDisturbance } from '../result/finding.ts';
 import type { Metric, Phase, VariantResult } from '../result/result.ts';
+import { isServerAtLimit, type Shares } from './limit.ts';
 import { isLatency, metrics } from './metrics.ts';
 import { phasesIn, serverCpuSecondsPerResponse } from './phases.ts';
 import { mean, meanInterval, minimumRounds, minus, total } from './statistics.ts';
@@ -160,8 +161,22 @@ export function starvedAlike(baseline: Measured, variant: Measured): OneSided | 
   };
 }
 
+/**
+ * Returns how far a ratio may be off because others took a part of the server's cores, as a logarithm to add to it. A server at its limit
+ * loses requests by that, one that has time left does not. Where both are at their limit, or neither is, both lose alike.
+ */
+export function lossOf(
+  baseline: Measured & Shares,
+  variant: Measured & Shares,
+  metric: Metric,
+): number {
+  const [ofBaseline, ofVariant] = [isServerAtLimit(baseline), isServerAtLimit(variant)];
+  if (metric !== 'rps' || ofBaseline === ofVariant) return 0;
+  return ofVariant ? -leftOf(lostToOthers(variant)) : leftOf(lostToOthers(baseline));
+}
+
 /** Returns the share of its time that a server waited for cores which others used, in the mean of its rounds; 0 if unknown. */
-export function lostToOthers(side: Measured): number {
+function lostToOthers(side: Measured): number {
   const waited = byRound(side, ({ waitedShare }) => waitedShare);
   const used = byRound(side, ofOthers);
   if (waited.length === 0 || used.length === 0) return 0;

@@ -24,7 +24,7 @@ import {
 } from './limit.ts';
 import { alphaAt, type Look } from './looks.ts';
 import { isLatency, judgedBy, metricNames, metrics } from './metrics.ts';
-import { isDoubtful, lostToOthers, oneSided, starvedAlike } from './one-sided.ts';
+import { isDoubtful, lossOf, oneSided, starvedAlike } from './one-sided.ts';
 import { alsoLoadedBy, isFailing, otherCpusOf, shareHung, tolerableFailures } from './phases.ts';
 import { dependenceOf, falseHolds, outliersOf, roundsToDecide, swayingRound } from './rounds.ts';
 import {
@@ -223,16 +223,14 @@ function compare(questions: Questions, alpha: number, rules: Rules): Judgement {
   let disagreement: Disagreement | null = null;
   if (cpu !== null)
     disagreement = disagreementOf(pair, logs, logRatios(...cpu), alpha, rules.sameWithin);
-  const loss = lossOf(pair, metric);
-  const judged = (some: readonly number[]) =>
-    judgeWithLoss(some, loss, (ofSome) => judge(metric, ofSome, alpha, rules.sameWithin));
+  const judged = judgeOf(pair, metric, alpha, rules.sameWithin);
   const swaying = answer.verdict === 'none' ? null : swayingRound(logs, judged);
   const roundAt = (index: number) => variant.rounds[index]?.round ?? NaN;
   const { ratio, ci95 } = ratioBy(figures);
   return {
     ...about,
     ratio,
-    ci95: widened(ci95, loss),
+    ci95: widened(ci95, lossOf(baseline, variant, metric)),
     roundRatios: zip(...figures).map(([figure, other]) => other / figure),
     outliers: outliersOf(logs).map(roundAt),
     swayedBy: swaying && { round: roundAt(swaying.index), without: swaying.without },
@@ -285,26 +283,19 @@ function judge(metric: Metric, logs: readonly number[], alpha: number, sameWithi
   return verdictOf(gains, alpha, sameWithin);
 }
 
-/** Returns the verdict if it is the same with the pair's loss and without. @param judged judges ln(variant / baseline) per round */
-function judgeWithLoss(
-  logs: readonly number[],
-  loss: number,
-  judged: (logs: readonly number[]) => Judged,
-): Judged {
-  const verdict = judged(logs);
-  const isSure = judged(logs.map((log) => log + loss)) === verdict;
-  return isSure ? verdict : 'inconclusive';
-}
-
-/**
- * Returns how far a ratio may be off because others took a part of the server's cores, as a logarithm to add to it. A server at its limit
- * loses requests by that, one that has time left does not. Where both are at their limit, or neither is, both lose alike.
- */
-function lossOf({ baseline, variant }: Pair, metric: Metric): number {
-  if (metric !== 'rps' || isServerAtLimit(baseline) === isServerAtLimit(variant)) return 0;
-  return isServerAtLimit(variant)
-    ? -Math.log1p(-lostToOthers(variant))
-    : Math.log1p(-lostToOthers(baseline));
+/** Returns the function that judges ln(variant / baseline) per round. A verdict holds with what one side lost to others and without it. */
+function judgeOf(
+  { baseline, variant }: Pair,
+  metric: Metric,
+  alpha: number,
+  sameWithin: number,
+): (logs: readonly number[]) => Judged {
+  const loss = lossOf(baseline, variant, metric);
+  return (logs) => {
+    const verdict = judge(metric, logs, alpha, sameWithin);
+    const shifted = logs.map((log) => log + loss);
+    return judge(metric, shifted, alpha, sameWithin) === verdict ? verdict : 'inconclusive';
+  };
 }
 
 const widened = (
@@ -400,19 +391,17 @@ function answerTo(
   { pair, metric, why }: Question,
   logs: readonly number[],
   alpha: number,
-  rules: Rules,
+  { sameWithin, control }: Rules,
 ): Pick<Judgement, 'verdict' | 'why' | 'roundsNeeded'> {
   if (why !== null) return { verdict: 'none', why, roundsNeeded: null };
-  const { sameWithin, control } = rules;
-  const judged = (some: readonly number[]) => judge(metric, some, alpha, sameWithin);
-  const verdict = judgeWithLoss(logs, lossOf(pair, metric), judged);
+  const verdict = judgeOf(pair, metric, alpha, sameWithin)(logs);
   const held = control || !metrics[metric].isOfSpeed ? undefined : heldBack(verdict, pair);
   if (held !== undefined) {
     const limited: Obstacle = { kind: 'generatorLimit', name: held.name };
     return { verdict: 'none', why: limited, roundsNeeded: null };
   }
   // More rounds make the interval narrower, and not the loss.
-  const isOpen = verdict === 'inconclusive' && judged(logs) === verdict;
-  const roundsNeeded = isOpen ? roundsToDecide(logs, alpha, sameWithin) : null;
+  const mayNarrow = judge(metric, logs, alpha, sameWithin) === 'inconclusive';
+  const roundsNeeded = mayNarrow ? roundsToDecide(logs, alpha, sameWithin) : null;
   return { verdict, why: null, roundsNeeded };
 }

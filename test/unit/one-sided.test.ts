@@ -172,7 +172,12 @@ test.each<[string, Sides, number, RegExp]>([
 ])('equal waits cost the verdict if one side %s', (_, sides, share, why) => {
   const judgedAt = (waited: number) => summarise(facts, sides(waited)).comparisons[0];
   expect(judgedAt(0.02)?.verdict).toBe('slower');
-  expect(judgedAt(share)).toMatchObject({ verdict: 'none', why: expect.stringMatching(why) });
+  expect(judgedAt(share)).toMatchObject({
+    verdict: 'none',
+    obstacle: 'oneSided',
+    why: expect.stringMatching(why),
+  });
+  expect(judgedAt(0.02)?.obstacle).toBeUndefined();
 });
 
 const waitedFor = (name: string, percent: number, other: string) =>
