@@ -1,4 +1,4 @@
-// Commits as sides, and searches that judge no time, in complete runs.
+// Commits as sides, in complete runs.
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -6,7 +6,7 @@ import { expect, test } from 'vitest';
 import { newClosedFolder } from '../fixtures/new-folder.ts';
 import { newOut, readResult, startCommand, useHome } from '../scenario-run.ts';
 
-const home = useHome(['k6', 'nginx']);
+const home = useHome(['k6']);
 
 /** Compares both commits of the repository that the first test makes. */
 function startComparison(out: string, env: Readonly<Record<string, string>>) {
@@ -66,23 +66,4 @@ test('bisect refuses commits that are the other way round, and says what it need
     code: 2,
     stderr: expect.stringContaining("bisect needs --serve './server {port}'"),
   });
-});
-
-test('bisect --counts finds the config of a list that sends more', async () => {
-  const list = join(home.folder, 'configs.txt');
-  const configs = [1, 2, 3].map((number) => {
-    const config = join(home.folder, `c${number}.conf`);
-    const header = number < 3 ? '' : `add_header X-Pad ${'p'.repeat(100)};`;
-    const server = `server { listen 8080; location / { return 200 "page"; } }`;
-    writeFileSync(config, `events { }\nhttp { access_log off; ${header} ${server} }\n`);
-    return config;
-  });
-  writeFileSync(list, configs.join('\n'));
-  const run = startCommand(['bisect', list, '--counts', '--out', newOut()], home.env);
-  expect(await run.ended, run.stdout() + run.stderr()).toBe(0);
-  expect(run.stdout()).toContain('The search is for the side that made +109 bytes.\n');
-  const cause = configs.at(-1);
-  expect(run.stdout()).toContain(
-    `The side with a probability of over 99 %: ${cause}. It has +109 bytes per request.\n`,
-  );
 });
