@@ -17,7 +17,7 @@ import {
 } from 'node:fs';
 import { mkdtemp, readdir, realpath, rm, statfs } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { dirname, join, relative, sep } from 'node:path';
+import { dirname, join, relative, resolve, sep } from 'node:path';
 import { callerOwning, onTheWay, whoMayWrite } from '../bin/trust.mjs';
 import { UserError, messageOf, systemError } from './errors.ts';
 
@@ -177,13 +177,25 @@ const handedOver = /^\/(?:dev\/(?:stdin|fd\/\d+)|proc\/self\/fd\/\d+)$/;
 const leastFilled = 0.001;
 const smallBytes = 1e9;
 
+interface Reading {
+  /** The folder that the file must be in, after links are followed. */
+  below?: string;
+  /** The file is read only if every user may read it, and no pipe that a shell hands over is. */
+  forAll?: boolean;
+}
+
 /**
- * Opens a plain file, or a pipe that a shell hands over; any other could be endless. The caller closes the descriptor.
+ * Opens a plain file, or a pipe that a shell hands over; any other could be endless. Behind a link, which may be a stranger's, root opens
+ * only what every user may read. The caller closes the descriptor.
  * @param mostBytes of a file; without this bound, a file that is nearly all hole is refused
  * @throws UserError that follows the name and a colon: "it is a folder"
  */
-export function openPlain(file: string, mostBytes = Infinity, mayBeHandedOver = true): number {
-  const isHandedOver = mayBeHandedOver && handedOver.test(file);
+export function openPlain(
+  file: string,
+  mostBytes = Infinity,
+  { below, forAll = false }: Reading = {},
+): number {
+  const isHandedOver = !forAll && handedOver.test(file);
   let descriptor: number | undefined;
   try {
     // Some devices do something once they are opened, such as /dev/watchdog.
@@ -195,6 +207,9 @@ export function openPlain(file: string, mostBytes = Infinity, mayBeHandedOver = 
     const stats = fstatSync(descriptor);
     if (stats.isDirectory()) throw new UserError('it is a folder');
     if (!stats.isFile() && !(isHandedOver && stats.isFIFO())) throw new UserError(notAFile);
+    if (forAll) requireOpenToAll(descriptor);
+    if (below !== undefined) requireBelow(descriptor, below);
+    else if (!isHandedOver && process.geteuid?.() === 0) requireOpenBehindLink(descriptor, file);
     if (stats.size > mostBytes) throw longerThan(mostBytes);
     if (stats.size > smallBytes && 512 * stats.blocks < leastFilled * stats.size)
       throw new UserError(
@@ -213,24 +228,26 @@ function longerThan(bytes: number): UserError {
   return new UserError(`it has more than ${bytes < 1e6 ? `${bytes} bytes` : `${bytes / 1e6} MB`}`);
 }
 
-/**
- * Reads a file that openPlain accepts.
- * @param below the folder that it must be in, after links are followed
- * @param forAll reads the file only if every user may read it, and no pipe that a shell hands over
- * @throws UserError as openPlain
- */
-export function readBytes(
-  file: string,
-  mostBytes: number,
-  { below, forAll = false }: { below?: string; forAll?: boolean } = {},
-): Buffer {
-  const descriptor = openPlain(file, mostBytes, !forAll);
+// The name may lead to another file by now, so that these look at the open file.
+const placeOf = (descriptor: number): string => readlinkSync(`/proc/self/fd/${descriptor}`);
+
+function requireBelow(descriptor: number, folder: string): void {
+  if (!placeOf(descriptor).startsWith(realpathSync(folder) + sep))
+    throw new UserError(`it is a link that leads out of ${folder}`);
+}
+
+function requireOpenBehindLink(descriptor: number, file: string): void {
+  const place = placeOf(descriptor);
+  if (place !== resolve(file) && !isOpenToAll(descriptor))
+    throw new UserError(
+      `a link leads to ${place}, which not every user may read: name that file itself`,
+    );
+}
+
+/** Reads a file that openPlain accepts. Throws UserError as it does. */
+export function readBytes(file: string, mostBytes: number, reading: Reading = {}): Buffer {
+  const descriptor = openPlain(file, mostBytes, reading);
   try {
-    // Asks the open file: the name may lead to another one by now.
-    const place = realpathSync(`/proc/self/fd/${descriptor}`);
-    if (below !== undefined && !place.startsWith(realpathSync(below) + sep))
-      throw new UserError(`it is a link that leads out of ${below}`);
-    if (forAll) requireOpenToAll(descriptor);
     return readAtMost(descriptor, mostBytes);
   } catch (error) {
     throw error instanceof UserError ? error : new UserError(messageOf(error));
@@ -253,19 +270,22 @@ export function namesOpenToAll(folder: string): string[] {
   }
 }
 
-/**
- * Throws UserError unless a user who owns nothing may read the open file or list the open folder. It looks at the descriptor, because the
- * name may lead to another file by now. In /proc the mode alone does not decide.
- */
+/** Throws UserError unless a user who owns nothing may read the open file or list the open folder. */
 function requireOpenToAll(descriptor: number): void {
+  if (isOpenToAll(descriptor)) return;
+  const does = fstatSync(descriptor).isDirectory() ? 'list' : 'read';
+  throw new UserError(
+    `not every user may ${does} it, and servers that root starts run as a user without rights: put a copy that all may read in its place (chmod a+r, and a+rx for the folders above it), or start bakeoff as another user`,
+  );
+}
+
+/** In /proc the mode alone does not decide who may read. */
+function isOpenToAll(descriptor: number): boolean {
   const stats = fstatSync(descriptor);
   const needed = stats.isDirectory() ? 0o5 : 0o4;
-  const place = readlinkSync(`/proc/self/fd/${descriptor}`);
+  const place = placeOf(descriptor);
   const isOpen = (stats.mode & needed) === needed && allMayEnter(dirname(place));
-  if (isOpen && !place.startsWith('/proc/')) return;
-  throw new UserError(
-    `not every user may ${stats.isDirectory() ? 'list' : 'read'} it, and servers that root starts run as a user without rights: put a copy that all may read in its place (chmod a+r, and a+rx for the folders above it), or start bakeoff as another user`,
-  );
+  return isOpen && !place.startsWith('/proc/');
 }
 
 /** Returns whether a user who owns nothing may enter a folder and those above it. @param folder without links */

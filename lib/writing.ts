@@ -89,7 +89,11 @@ const mostOwnBytes = 100e6;
 
 /** Throws an Error if the file is neither empty nor one of bakeoff's own. */
 function requireOwn(file: string, { size }: Stats, isOwn: IsOwn): void {
-  if (size === 0 || (size <= mostOwnBytes && isOwn(readBytes(file, mostOwnBytes).toString(), file)))
+  if (
+    size === 0 ||
+    (size <= mostOwnBytes &&
+      isOwn(readBytes(file, mostOwnBytes, { below: dirname(file) }).toString(), file))
+  )
     return;
   throw new Error('another file is there, which bakeoff did not write: remove it, or name another');
 }

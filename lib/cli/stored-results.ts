@@ -37,7 +37,11 @@ const mostBytes = 256e6;
 
 /** @throws UserError if result.json at `file` cannot be read, or is no result */
 export function readResult(file: string): Result {
-  const bytes = prefixed(() => readBytes(file, mostBytes), `cannot read ${file}: `, 1);
+  const bytes = prefixed(
+    () => readBytes(file, mostBytes, { below: path.dirname(file) }),
+    `cannot read ${file}: `,
+    1,
+  );
   return checkResult(bytes.toString('utf8'), file);
 }
 

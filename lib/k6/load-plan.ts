@@ -71,6 +71,8 @@ export interface LoadOptions {
   warmupLimit?: string;
   /** How much faster, as a share, the server may still get when the warm-up ends. Default: 0.03. */
   warmupGain?: number;
+  /** true: a server at its limit has to be steady for two parts of the warm-up. Default: false. */
+  warmupConfirmed?: boolean;
   /** Limit of a request with its connect; longer is an error of kind timeout. Default: '60s'. */
   timeout?: string;
   /** Event loops, each on its own thread, which share the connections. Default: 1. */

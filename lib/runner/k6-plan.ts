@@ -188,10 +188,12 @@ function paceAndLength({
 }
 
 function warmUpOptions(load: Load) {
-  const { warmupSeconds, warmupLimitSeconds = 0, warmupBoundSeconds = Infinity, warmupGain } = load;
+  const { warmupSeconds, warmupLimitSeconds = 0, warmupBoundSeconds = Infinity } = load;
+  const { warmupGain, warmupConfirmed } = load;
   const mostSeconds = Math.min(warmupLimitSeconds, warmupBoundSeconds);
   return present({
     warmupGain,
+    warmupConfirmed,
     warmup: optionalDuration(warmupSeconds || undefined),
     warmupLimit: optionalDuration(mostSeconds || undefined),
   });

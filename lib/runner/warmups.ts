@@ -115,21 +115,31 @@ export function withCoarseWarmup(group: Group, rps: Readonly<Record<string, numb
   return { ...group, sides };
 }
 
+/** A server that got faster by this factor in a warm-up has a compiler, or other things that take their time. */
+const compilerGain = 1.3;
+
 /**
- * The groups of a round: a server that took long to get warm in each round so far has half of the shortest of these warm-ups before
- * anything is judged. Interpreted code is as slow for a while, before a compiler begins, and seems to be warm.
+ * The groups of a round: its first warm-up shows whether a server has a compiler. In later rounds such a server has half as much load before
+ * anything is judged, because interpreted code is as slow for a while, before a compiler begins, and seems to be warm.
  */
 export function withKnownWarmups(groups: readonly Group[], kept: readonly KeptRound[]): Group[] {
+  const [first] = kept;
+  if (first === undefined) return groups.map(withConfirmedWarmups);
   const seconds = new Map<string, number>();
-  for (const { sides } of groups)
-    for (const { load, variant } of sides) {
-      const ends = kept.map(({ outcomes }) => outcomes.get(variant.name)?.phases[0]?.continuous);
-      const shortest = Math.min(...ends.map((end) => end?.warmupSeconds ?? 0));
-      const isKnown = kept.length > 0 && load.warmupLimitSeconds !== undefined;
-      if (isKnown && shortest / 2 > load.warmupSeconds) seconds.set(variant.name, shortest / 2);
-    }
+  for (const { load, variant } of groups.flatMap(({ sides }) => sides)) {
+    const { gain = 1, warmupSeconds = 0 } =
+      first.outcomes.get(variant.name)?.phases[0]?.continuous ?? {};
+    const isKnown = gain >= compilerGain && load.warmupLimitSeconds !== undefined;
+    if (isKnown && warmupSeconds / 2 > load.warmupSeconds)
+      seconds.set(variant.name, warmupSeconds / 2);
+  }
   return withWarmups(groups, seconds);
 }
+
+const withConfirmedWarmups = (group: Group): Group => ({
+  ...group,
+  sides: group.sides.map((side) => ({ ...side, load: { ...side.load, warmupConfirmed: true } })),
+});
 
 /** A warm-up may take this multiple of what its program needed in earlier rounds. */
 const timesNeeded = 2;

@@ -17,6 +17,8 @@ export type Load = Omit<LoadProfile, 'rate' | 'requests' | 'durationSeconds' | '
     warmupBoundSeconds?: number;
     /** How much faster, as a share, the server may still get when the warm-up ends. Default: the engine's default. */
     warmupGain?: number;
+    /** A server at its limit has to be steady for longer. */
+    warmupConfirmed?: boolean;
   } & (
     | { durationSeconds: number; requests?: never; rate?: never; searched?: never }
     /** A load in steps of at least this duration, each at its own rate. */

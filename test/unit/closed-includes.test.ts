@@ -3,6 +3,7 @@ import { chmodSync, linkSync, symlinkSync } from 'node:fs';
 import path from 'node:path';
 import { expect, it } from 'vitest';
 import { withShortQuotes } from '../../lib/errors.ts';
+import { readBytes } from '../../lib/files.ts';
 import { readOwnConfig } from '../../lib/servers/index.ts';
 import { ownFiles } from '../fixtures/own-files.ts';
 import { refusalOf } from '../fixtures/refused.ts';
@@ -54,6 +55,23 @@ asRoot.each(['/proc/self/environ', '/proc/self/maps', '/dev/stdin', '/proc/self/
     );
   },
 );
+
+// A stranger's repository may have links to what only root may read.
+asRoot('a named file behind a link is read only if all may read it', async () => {
+  const folder = await withModes({ closed: secret, open: 'X: y', 'in/own': '' }, { closed: 0o600 });
+  const link = (name: string, target: string) => {
+    symlinkSync(target, path.join(folder, name));
+    return path.join(folder, name);
+  };
+  const readIt = (file: string) => readBytes(file, 1000).toString();
+  expect(readIt(path.join(folder, 'closed'))).toBe(secret);
+  expect(readIt(link('to-open', 'open'))).toBe('X: y');
+  const folderLink = link('there', '.');
+  const refused = `a link leads to ${folder}/closed, which not every user may read: name that file itself`;
+  for (const file of [link('to-closed', 'closed'), path.join(folderLink, 'closed')])
+    expect(() => readIt(file)).toThrow(refused);
+  expect(await refusalOf(readOwnConfig(link('n.conf', 'closed')))).toContain(refused);
+});
 
 asRoot('a named config may be closed, but not as an include of another', async () => {
   const files = { 'own.conf': nginx('open'), open: '', 'other.conf': nginx('own.conf') };

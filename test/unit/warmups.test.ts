@@ -73,7 +73,7 @@ test('where sides differ much, warm-ups end while servers still get a little fas
   expect(gains({ [name]: 8000, [other]: 1000, third: 8100 })).toEqual([near, near]);
 });
 
-/** Two sides of one program, a third of another, and rounds in which the first one had these warm-ups. */
+/** Two sides of one program, a third of another, and rounds in which the first one had these warm-ups, and got faster in them. */
 function warmedUp(...warmUps: number[]) {
   const [group] = planOf().groups as [Group];
   const [side] = group.sides as [PlannedVariant];
@@ -83,26 +83,39 @@ function warmedUp(...warmUps: number[]) {
   const kept = warmUps.map((warmupSeconds, index) => {
     const outcome = outcomeOf(variant.server, {
       ...second(1000),
-      continuous: { ...continuousEnd, warmupSeconds },
+      continuous: { ...continuousEnd, warmupSeconds, gain: 1.3 },
     });
     return { round: index + 1, outcomes: new Map([[variant.name, outcome]]) };
   });
   return { group, load, kept, groups: [group, { sides: [elsewhere] }] };
 }
 
-test('a server that took long to get warm in each round is not judged before half of that', () => {
+test('the first warm-up shows whether a server has a compiler: later ones are not judged before half of it', () => {
   const { group, load } = warmedUp();
-  const seconds = (...warmUps: number[]) => {
+  const loads = (gain: number, ...warmUps: number[]) => {
     const { groups, kept } = warmedUp(...warmUps);
-    return withKnownWarmups(groups, kept).map(({ sides }) =>
-      sides.map((side) => side.load.warmupSeconds),
-    );
+    for (const { outcomes } of kept)
+      for (const { phases } of outcomes.values())
+        for (const { continuous } of phases) if (continuous) continuous.gain = gain;
+    return withKnownWarmups(groups, kept).map(({ sides }) => sides.map((side) => side.load));
   };
-  const usual = seconds();
-  expect(usual[0]).toEqual(group.sides.map((side) => side.load.warmupSeconds));
+  const seconds = (gain: number, ...warmUps: number[]) =>
+    loads(gain, ...warmUps).map((sides) => sides.map(({ warmupSeconds }) => warmupSeconds));
+  const first = loads(1).flat();
+  expect(first.map(({ warmupConfirmed }) => warmupConfirmed)).toEqual([true, true, true]);
+  const usual = first.map(({ warmupSeconds }) => warmupSeconds);
+  expect(usual).toEqual([...group.sides, ...group.sides.slice(1)].map(() => load.warmupSeconds));
   // Another side of the program has the same, so that neither is faster by that alone; another program has its own.
-  expect(seconds(30, 12.8)).toEqual([[6.4, 6.4], [load.warmupSeconds]]);
-  expect(seconds(30, load.warmupSeconds)).toEqual(usual);
+  expect(seconds(1.3, 12.8, 30)).toEqual([[6.4, 6.4], [load.warmupSeconds]]);
+  expect(seconds(1.3, 12.8, 6.4)).toEqual([[6.4, 6.4], [load.warmupSeconds]]);
+  expect(seconds(1.2, 12.8).flat()).toEqual(usual);
+  expect(seconds(1.3, load.warmupSeconds).flat()).toEqual(usual);
+  const later = loads(1.3, 12.8).flat();
+  expect(later.map(({ warmupConfirmed }) => warmupConfirmed)).toEqual([
+    undefined,
+    undefined,
+    undefined,
+  ]);
 });
 
 test('a warm-up takes at most twice the second shortest that its program had in earlier rounds', () => {

@@ -82,9 +82,11 @@ type Options struct {
 	WarmupLimit time.Duration `js:"warmupLimit"`
 	// WarmupGain is how much faster, as a share, a server may still get from one stretch of the warm-up to the next when that ends; less
 	// than leastGain is that.
-	WarmupGain float64       `js:"warmupGain"`
-	Timeout    time.Duration `js:"timeout"` // Timeout bounds an attempt, its connect included
-	Threads    int           `js:"threads"` // Threads are event loops that share the connections, each on a thread of its own
+	WarmupGain float64 `js:"warmupGain"`
+	// WarmupConfirmed: a server at its limit has to be steady for two stretches. A compiler works in steps, between which it seems to be warm.
+	WarmupConfirmed bool          `js:"warmupConfirmed"`
+	Timeout         time.Duration `js:"timeout"` // Timeout bounds an attempt, its connect included
+	Threads         int           `js:"threads"` // Threads are event loops that share the connections, each on a thread of its own
 	// Spin: an idle loop polls, so that the server does not pay for waking it. Each thread then needs a core.
 	Spin    bool       `js:"spin"`
 	Method  string     `js:"method"`

@@ -335,6 +335,8 @@ func TestAStretchOfTheWarmup(t *testing.T) {
 		before        func(part int) float64 // before is the speed in the stretch before; nil: not known
 		lone          time.Duration          // lone is the latency without a queue; under load it is 1 ms
 		gain          float64                // WarmupGain
+		confirmed     bool                   // WarmupConfirmed
+		wasSteady     bool                   // in the stretch before
 		lasted, limit time.Duration
 		isWarm        bool
 		next          time.Duration
@@ -359,6 +361,9 @@ func TestAStretchOfTheWarmup(t *testing.T) {
 		"in leaps, as before":                 {perPart: 1000, before: leaps, speed: leaps, cost: steady, lasted: time.Second, limit: time.Minute, isWarm: true},
 		"in leaps, and faster than before":    {perPart: 1000, before: half, speed: leaps, cost: steady, lasted: time.Second, limit: time.Minute, next: time.Second},
 		"in leaps, and slower than before":    {perPart: 1000, before: leaps, speed: half, cost: steady, lasted: time.Second, limit: time.Minute, isWarm: true},
+		"steady for the first time":           {perPart: 1000, speed: steady, cost: steady, confirmed: true, lasted: time.Second, limit: time.Minute, next: time.Second},
+		"steady for the second time":          {perPart: 1000, speed: steady, cost: steady, confirmed: true, wasSteady: true, lasted: time.Second, limit: time.Minute, isWarm: true},
+		"steady, of little CPU time":          {perPart: 300, speed: steady, cost: steady, confirmed: true, lasted: time.Second, limit: time.Minute, isWarm: true},
 		"up and down, by a tenth of the rate": {perPart: 1000, speed: func(part int) float64 { return 1 + 0.1*float64(part%2) }, cost: steady, lasted: time.Second, limit: time.Minute, isWarm: true},
 	} {
 		o := options("http://127.0.0.1:9/")
@@ -367,6 +372,7 @@ func TestAStretchOfTheWarmup(t *testing.T) {
 		l.shared.loops, l.shared.probe.latency = []*loop{l}, int64(c.lone)
 		w := &l.warmup.stretch
 		w.number = 1
+		l.plan.WarmupConfirmed, l.shared.warmth.wasSteady = c.confirmed, c.wasSteady
 		fill := func(marks *stretchMarks, speed func(part int) float64) {
 			for i := range stretchParts {
 				from, to := marks[i], &marks[i+1]

@@ -16,6 +16,8 @@ const (
 	// The first half of a warm-up is not judged. It is shorter, down to shortestUnjudged, where the rest would be shorter than longStretch:
 	// turns are held against that, and in less of it noise hides more (docs/verdicts.md).
 	shortestUnjudged, longStretch = int64(100 * time.Millisecond), int64(300 * time.Millisecond)
+	// More of a long warm-up, which earlier ones have shown to be needed, is not judged: its server still got faster then.
+	longestFirst = int64(2 * time.Second)
 	// A server that uses fewer cores, and at which no requests queue, has time left: what a response costs decides neither requests/s nor
 	// latency there, and compilers go on making it cheaper for minutes. A busy one uses fewer too if others take its cores.
 	coresAtLimit = 0.5
@@ -26,7 +28,7 @@ const (
 // unjudgedWarmup is the length of the warm-up before its first stretch, in nanoseconds.
 func (p *plan) unjudgedWarmup() int64 {
 	warmup := int64(p.Warmup)
-	return min(warmup/2, max(shortestUnjudged, warmup-longStretch))
+	return max(min(warmup/2, max(shortestUnjudged, warmup-longStretch)), warmup-longestFirst)
 }
 
 // stretch is a loop's part in a stretch of the warm-up: continuous load, half of the warm-up so far or more. A warm-up whose server still gets
@@ -70,6 +72,7 @@ type warmth struct {
 	judged  atomic.Int32 // the number of the last stretch that has been judged
 	// Written by the last loop to arrive, read by the others once judged says so.
 	isWarm      bool
+	wasSteady   bool    // in the stretch before
 	next, until int64   // next and until are the next stretch's bounds.
 	cold        float64 // responses/s of the first stretch
 	continuous  *Continuous
@@ -182,10 +185,12 @@ func (s *shared) judge(p *plan, now int64) {
 		isCheaper = isCheaper && !isLittle(partsBefore.costs, parts.costs)
 		w.isWarm = !isFaster && !isCheaper
 	case isFaster || isCheaper:
-		w.isWarm = false
+		w.isWarm, w.wasSteady = false, false
 	default:
 		isClear := speed.points > 0 && (!isAtLimit || cost.gain+cost.margin < unclearGain)
-		w.isWarm = isClear || length >= 2*int64(p.Warmup)
+		isSteady := isClear || length >= 2*int64(p.Warmup)
+		w.isWarm = isSteady && (w.wasSteady || !p.WarmupConfirmed || !isAtLimit)
+		w.wasSteady = isSteady
 	}
 	w.next = now
 	if p.Threads > 1 {
