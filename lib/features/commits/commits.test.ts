@@ -166,6 +166,11 @@ test('files that a repository has not fetched or not checked out are named', asy
   await expect(made(['old=origin/first', 'main'], { repo: partial })).rejects.toThrow(
     /^old: the repository has not fetched page, as it is a partial clone: git checkout \w{9} there fetches it$/,
   );
+  const ran = path.join(newFolder(), 'ran');
+  git('-C', partial, 'config', 'remote.origin.url', `ext::touch ${ran}`);
+  git('-C', partial, 'config', 'protocol.ext.allow', 'always');
+  await expect(made(['1'.repeat(40), 'main'], { repo: partial })).rejects.toThrow(/^--repo \S+: /);
+  expect(existsSync(ran)).toBe(false);
   git('update-index', '--skip-worktree', 'other');
   await expect(made(['main', 'worktree'])).rejects.toThrow(
     'worktree lacks other, which is not checked out: git sparse-checkout disable',

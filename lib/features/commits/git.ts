@@ -116,6 +116,8 @@ export async function git(
       // The GIT_ variables of a hook name another repository.
       ...withoutVariables(process.env, 'GIT_'),
       GIT_LFS_SKIP_SMUDGE: '1',
+      // A partial clone asks its remote for what is not there, by a program that its settings may name.
+      GIT_ALLOW_PROTOCOL: args[0] === 'clone' ? 'file' : '',
       // A submodule's index stays as it is.
       GIT_OPTIONAL_LOCKS: '0',
       // Nobody is there to give a password.
