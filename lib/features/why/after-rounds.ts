@@ -12,7 +12,7 @@ import { thisMachine } from '../../setup/machine.ts';
 import { ensureTools } from '../../setup/tools.ts';
 import { lasting, lookAlone } from './look.ts';
 import { heldAgainst, isDenied } from './held.ts';
-import { isAsked, isShort, lengthOfLook, withStart } from './length.ts';
+import { isAsked, lengthOfLook, shareOfTime, withStart } from './length.ts';
 
 /**
  * Looks at the sides that were compared, unless the flags say no. Returns the result with what was seen; verdicts that this refutes are
@@ -43,7 +43,7 @@ export async function lookAfterRounds(run: EndedRun): Promise<Result | undefined
   const asked = {
     sides,
     asksWhy,
-    isShort: isShort(context.plan, flags),
+    shareOfTime: shareOfTime(context.plan, flags),
     tookSeconds: elapsedSeconds(result),
     isJudged: ({ variant }: PlannedVariant) => judged.has(variant.name),
   };

@@ -30,21 +30,23 @@ export const withStart = (seconds: number): number =>
   seconds === 0 ? 0 : overheadSeconds.alone + seconds;
 
 /**
- * Returns whether the loads of all sides together take at most a third of the rounds' time: if the user has asked for short loads, or for
- * shipped configs, whose servers do nothing by the clock. Others may have jobs or pauses every few seconds, which only a long load shows.
+ * Returns the share of the rounds' time that the loads of all sides take together: less for shipped configs, whose servers do nothing by
+ * the clock, and where the user has asked for short loads. Others may have jobs or pauses every few seconds, which only a long load shows.
  */
-export const isShort = (
+export function shareOfTime(
   { quick, variants }: PlanDraft,
   flags: ReadonlyMap<string, string>,
-): boolean =>
-  quick || flags.has('duration') || variants.every(({ variant: { server } }) => !isOwn(server));
+): number {
+  if (variants.every(({ variant: { server } }) => !isOwn(server))) return 1 / 6;
+  return quick || flags.has('duration') ? 1 / 3 : Infinity;
+}
 
 interface AskedLook {
   /** The sides that are loaded alone. */
   sides: readonly PlannedVariant[];
   asksWhy: boolean;
   /** See the function of that name. */
-  isShort: boolean;
+  shareOfTime: number;
   /** The seconds that the run took so far. */
   tookSeconds: number;
   /** Returns whether a side has a verdict, which is then checked by loading the side alone. */
@@ -57,11 +59,11 @@ interface AskedLook {
  */
 export function lengthOfLook(
   plan: PlanDraft,
-  { sides, asksWhy, isShort, tookSeconds, isJudged }: AskedLook,
+  { sides, asksWhy, shareOfTime, tookSeconds, isJudged }: AskedLook,
 ) {
   const forCauses = overheadSeconds.withPerf + perfLoadSeconds.counted;
   const overhead = overheadSeconds.alone + (asksWhy ? forCauses : 0);
-  const ofAll = isShort ? Math.min(longestSeconds.ofAll, tookSeconds / 3) : longestSeconds.ofAll;
+  const ofAll = Math.min(longestSeconds.ofAll, shareOfTime * tookSeconds);
   const leftSeconds = (plan.maxTimeSeconds ?? Infinity) - tookSeconds;
   const most = Math.min(
     longestSeconds.ofSide,
@@ -90,7 +92,7 @@ export function expectedLook(
   const looked = {
     sides: plan.variants,
     asksWhy,
-    isShort: isShort(plan, flags),
+    shareOfTime: shareOfTime(plan, flags),
     tookSeconds,
     isJudged: () => true,
   };

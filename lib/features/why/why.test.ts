@@ -307,7 +307,7 @@ it('the time of the look is known before the rounds: a start and a load for each
   const seconds = (...flags: string[]) =>
     expectedLook(plan, new Map(flags.map((flag) => [flag, ''])), 4);
   const took = estimatedSeconds(plan, 4);
-  expect(seconds('no-why')).toBeCloseTo(2 * 1.5 + Math.min(took / 3, 20), 9);
+  expect(seconds('no-why')).toBeCloseTo(2 * 1.5 + Math.min(took / 6, 20), 9);
   const withPerf = process.getuid?.() === 0 ? 2 * 2.5 : 0;
   expect(seconds()).toBeCloseTo(seconds('no-why') + withPerf, 9);
   expect(seconds('no-look')).toBe(0);
@@ -316,7 +316,7 @@ it('the time of the look is known before the rounds: a start and a load for each
   const { secondsOf, takes } = lengthOfLook(plan, {
     sides: plan.variants,
     asksWhy: true,
-    isShort: true,
+    shareOfTime: 1 / 3,
     tookSeconds: took,
     isJudged: (side) => side === judged,
   });
