@@ -321,7 +321,10 @@ it('the time of the look is known before the rounds: a start and a load for each
     isJudged: (side) => side === judged,
   });
   expect(plan.variants.map(secondsOf)).toEqual([0, expect.closeTo(Math.min(took / 6, 10), 9)]);
-  expect(plan.variants.map(takes)).toEqual([6, expect.closeTo(1.5 + 2.5 + Math.min(took / 6, 10), 9)]);
+  expect(plan.variants.map(takes)).toEqual([
+    6,
+    expect.closeTo(1.5 + 2.5 + Math.min(took / 6, 10), 9),
+  ]);
   // A server of one's own may do something each 10 s.
   const variants = scenario.variants
     .slice(0, 2)
