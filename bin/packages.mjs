@@ -63,7 +63,7 @@ export async function installPackages(mayInstall = true, mostSeconds = 600) {
   const stamp = wantedStamp();
   let startedAt;
   for (let tries = 1; ; tries++) {
-    const lock = await sharedLock(mostSeconds);
+    const lock = await sharedLock(mostSeconds, stamp);
     if (lock === undefined)
       return `another process has held the lock on ${projectRoot} for ${mostSeconds} s: find it with lslocks, end it, and start again`;
     if (installedStamp() === stamp || isAsLocked()) {
@@ -89,13 +89,16 @@ export async function installPackages(mayInstall = true, mostSeconds = 600) {
 
 /**
  * Takes the shared lock, after any running `npm ci`. Closing the descriptor or ending this process releases the lock. Every user can hold a
- * lock on a folder that all may read, so it does not wait for ever, nor without a word.
+ * lock on a folder that all may read, so it does not wait for ever, nor without a word, nor where the packages are
+ * there: whoever installs others removes the stamp first.
  * @param {number} mostSeconds
+ * @param {string} stamp of the packages that are needed
  * @returns {Promise<number | undefined>} the descriptor; undefined if another process keeps the lock
  */
-async function sharedLock(mostSeconds) {
+async function sharedLock(mostSeconds, stamp) {
   const descriptor = openSync(projectRoot, 'r');
   if (await isLocked(descriptor, quietSeconds)) return descriptor;
+  if (installedStamp() === stamp) return descriptor;
   console.error(
     `Node packages: waiting for another process that holds the lock on ${projectRoot}, as npm ci does …`,
   );
@@ -131,13 +134,13 @@ function ownSettings() {
 }
 
 /**
- * Runs `npm ci` under an exclusive lock, which is released when npm's processes have ended. `npm ci` empties node_modules first,
- * so an interrupted run leaves no stamp. Returns the exit code and npm's error output.
+ * Runs `npm ci` under an exclusive lock, which is released when npm's processes have ended. The stamp is removed first, so an interrupted
+ * run leaves none. Returns the exit code and npm's error output.
  */
 async function runNpm(stamp) {
   // Where the umask is 0, as in some containers, other users could replace the packages.
   const script =
-    'umask go-w; stamp=$1; text=$2; owner=$3; cache=$4; flags=$5; shift 5; npm ci $flags "$@" && chmod -R go-w node_modules && echo "$text" >"$stamp"; code=$?; ' +
+    'umask go-w; stamp=$1; text=$2; owner=$3; cache=$4; flags=$5; shift 5; rm -f "$stamp"; npm ci $flags "$@" && chmod -R go-w node_modules && echo "$text" >"$stamp"; code=$?; ' +
     'for folder in ${owner:+"${stamp%/*}" "$cache"}; do [ ! -d "$folder" ] || chown -R -P "$owner" -- "$folder"; done; exit $code';
   // Optional and dev packages are named, so that NODE_ENV or the user's npm settings don't exclude them. The log level is set
   // because npm inherits `npm run -s`. None of the packages needs its install script.

@@ -1,5 +1,6 @@
 // Root starts no checkout and no installed package that others may change, and takes nothing from the folders above it.
 import { spawn, spawnSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
 import {
   chmodSync,
   chownSync,
@@ -183,6 +184,16 @@ describe('a checkout', () => {
     expect(stdout).toBe(
       `another process has held the lock on ${root}/ for 0.1 s: find it with lslocks, end it, and start again\n`,
     );
+    // Whoever installs removes the stamp first.
+    const lockFile = readFileSync(join(root, 'package-lock.json'));
+    const stamp = createHash('sha256').update(lockFile).update(process.arch).digest('hex');
+    mkdirSync(join(root, 'node_modules'), { recursive: true });
+    writeFileSync(join(root, 'node_modules/.bakeoff-stamp'), stamp);
+    const there = spawnSync(process.execPath, ['--input-type=module', '-e', script], {
+      encoding: 'utf8',
+      timeout: 20_000,
+    });
+    expect(there).toMatchObject({ stdout: 'undefined\n', stderr: '' });
   });
 
   test('runs its TypeScript without compiled files of others', () => {
