@@ -1,6 +1,6 @@
 // All processes of one server, and how they end. Code in a config may leave its parent, its process group and its session, but it cannot
-// leave its cgroup. Without a cgroup, root's servers are found by their user, which no other process has. Servers of other users are found
-// by session, descent and a variable of their environment.
+// leave its cgroup. Without a cgroup, root's servers are found by their user, which no other process has. A command runs as the user of
+// bakeoff, and may leave its cgroup: its processes are found by session, descent and a variable of their environment, too.
 import { randomUUID } from 'node:crypto';
 import { existsSync, lstatSync, mkdirSync, readlinkSync, rmdirSync } from 'node:fs';
 import path from 'node:path';
@@ -41,7 +41,7 @@ const leftMs = 5000;
 export async function openScope(folder: string, user?: RunAs) {
   const cgroup = await makeCgroup(path.basename(folder));
   const mark = `BAKEOFF_SIDE=${randomUUID()}`;
-  const isMarked = cgroup === undefined && user === undefined;
+  const isMarked = user === undefined;
   const ending = { cgroup, user, mark, folder };
   const guard = await startEnding(ending);
   let leader: number | undefined;
@@ -77,7 +77,7 @@ export async function openScope(folder: string, user?: RunAs) {
   }
 
   async function end(): Promise<void> {
-    const left = isMarked ? processes(true) : [];
+    const left = isMarked ? byDescent(true) : [];
     const endBy = ({ pid, process, exited }: Child) => {
       // A server without a user of its own may have stopped it.
       sendIfThere(pid, 'SIGCONT');
@@ -186,12 +186,11 @@ const endScript = (folders: readonly string[]) => `
     done
   }
   left() {
-    if [ -n "$cgroup" ]; then
-      cat "$cgroup/cgroup.procs"
-    elif [ "$uid" -gt 0 ]; then
-      running $(grep -lsE "^Uid:[[:space:]]+$uid[[:space:]]" /proc/[0-9]*/status)
-    else
+    [ -z "$cgroup" ] || cat "$cgroup/cgroup.procs"
+    if [ "$uid" -eq 0 ]; then
       running $pids $(grep -lszxF "$mark" /proc/[0-9]*/environ)
+    elif [ -z "$cgroup" ]; then
+      running $(grep -lsE "^Uid:[[:space:]]+$uid[[:space:]]" /proc/[0-9]*/status)
     fi
   }
   # A process of the user may stop another one of the user, so that it does not end by itself.

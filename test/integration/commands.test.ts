@@ -11,6 +11,7 @@ import type { CommandServer } from '../../lib/scenario/model.ts';
 import { startServer, type StartedServer, type StartOptions } from '../../lib/servers/index.ts';
 import { freePort } from '../../lib/servers/ports.ts';
 import { find, thisMachine } from '../../lib/setup/machine.ts';
+import { cgroupMounts, makeCgroup } from '../fixtures/cgroups.ts';
 import { listening } from '../fixtures/listening.ts';
 import { ownFiles } from '../fixtures/own-files.ts';
 import { pidIn } from '../fixtures/node-process.ts';
@@ -28,6 +29,8 @@ const server = `
     response.end('hi');
   }).listen(Number(port), address);
 `;
+
+const groups = cgroupMounts().flatMap((mount, index) => makeCgroup(mount, index) ?? []);
 
 let files = '';
 beforeEach(async () => {
@@ -151,6 +154,20 @@ it('a command is ended with all processes, including those that left the group a
   await stop();
   expect([pid, left].map(isRunning)).toEqual([false, false]);
 });
+
+it.runIf(groups.length > 0)(
+  'a command is ended with the processes that left its control group',
+  async () => {
+    const moves = groups.map(({ folder }) => `echo $$ >${folder}/cgroup.procs`).join('; ');
+    const script = `${moves}\nexec setsid sh -c 'echo $$ >left.pid; sleep 300'\n`;
+    writeFileSync(path.join(files, 'moves.sh'), script);
+    const { stop } = await start(command(`sh -c 'sh moves.sh & exec node server.cjs'`));
+    const left = await pidIn(path.join(files, 'left.pid'));
+    expect(isRunning(left)).toBe(true);
+    await stop();
+    expect(isRunning(left)).toBe(false);
+  },
+);
 
 it('the crash of a command does not end unrelated processes', async () => {
   const { pid, died } = await start(command('node server.cjs'));

@@ -364,7 +364,9 @@ function timesTable(sides: readonly WhySide[], result: Result): Table {
     const changes = partChanges(pair);
     const changeText = (part: string) => {
       const { us, sdUs } = sumOf(changes.filter(({ name }) => [name, all].includes(part)));
-      return `${us < 0 ? '−' : '+'}${hundredths(Math.abs(us))} ± ${hundredths(1.96 * sdUs)}`;
+      const size = hundredths(Math.abs(us));
+      const sign = us < 0 ? '−' : '+';
+      return `${Number(size) === 0 ? '' : sign}${size} ± ${hundredths(1.96 * sdUs)}`;
     };
     const title = `${pair.variant.variant} − ${pair.baseline.variant}`;
     columns.push(rightColumn(title, changeText));
