@@ -28,8 +28,8 @@ export const sourcesFolder = process.env.BAKEOFF_HOME ? bakeoffFolder : usualSou
 
 /**
  * Sets the umask so that others cannot change new files. If others may put files into root's HOME, root's programs get bakeoff's folder as
- * HOME: settings of docker and kubectl name programs that they run. Throws UserError if others could put a program into bakeoff's folder
- * too.
+ * HOME: settings of git, docker and kubectl name programs that they run. Throws UserError if others could put a program into bakeoff's
+ * folder too.
  */
 export function requireOwnHome(): void {
   process.umask(userUmask | 0o022);
@@ -39,8 +39,10 @@ export function requireOwnHome(): void {
     throw new UserError(
       `root keeps no programs in ${bakeoffFolder}: ${problem}; name another folder in BAKEOFF_HOME`,
     );
-  const home = homedir();
-  if (existsSync(home) && whoMayWrite(home) !== undefined) process.env.HOME = bakeoffFolder;
+  const isOthers = (folder: string) => existsSync(folder) && whoMayWrite(folder) !== undefined;
+  if (isOthers(homedir())) process.env.HOME = bakeoffFolder;
+  for (const name of ['XDG_CONFIG_HOME', 'XDG_CACHE_HOME'])
+    if (isOthers(process.env[name] ?? '')) delete process.env[name];
 }
 
 function usualFolder(): string {

@@ -298,12 +298,15 @@ asRoot('programs of root get no HOME into which others may put files', () => {
   const home = newFolder();
   const mask = process.umask();
   onTestFinished(() => void process.umask(mask));
-  vi.stubEnv('HOME', home);
-  requireOwnHome();
-  expect(process.env['HOME']).toBe(home);
+  for (const name of ['HOME', 'XDG_CONFIG_HOME', 'XDG_CACHE_HOME']) vi.stubEnv(name, home);
+  const homes = () => {
+    requireOwnHome();
+    const { HOME, XDG_CONFIG_HOME, XDG_CACHE_HOME } = process.env;
+    return [HOME, XDG_CONFIG_HOME, XDG_CACHE_HOME];
+  };
+  expect(homes()).toEqual([home, home, home]);
   chmodSync(home, 0o1777);
-  requireOwnHome();
-  expect(process.env['HOME']).toBe(bakeoffFolder);
+  expect(homes()).toEqual([bakeoffFolder, undefined, undefined]);
 });
 
 asRoot.each([
