@@ -114,9 +114,9 @@ export async function freeBytes(folder: string): Promise<number> {
     const { bavail, bsize } = await statfs(folder);
     return bavail * bsize;
   } catch (error) {
-    return systemError(error).code === 'ENOENT' && dirname(folder) !== folder
-      ? freeBytes(dirname(folder))
-      : Infinity;
+    if (systemError(error).code === 'ENOENT' && dirname(folder) !== folder)
+      return freeBytes(dirname(folder));
+    return Infinity;
   }
 }
 

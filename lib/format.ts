@@ -130,9 +130,8 @@ export function perMillion(value: number): string {
 /** A share as percent, rounded down, so that "100 %" means all. */
 export function success(ratio: number): string {
   // 0.57 times 10,000 is a little less than 5700 in binary.
-  return ratio === 1
-    ? '100 %'
-    : `${(Math.floor(Number((ratio * 10_000).toPrecision(12))) / 100).toFixed(2)} %`;
+  if (ratio === 1) return '100 %';
+  return `${(Math.floor(Number((ratio * 10_000).toPrecision(12))) / 100).toFixed(2)} %`;
 }
 
 /** Percent with two decimals, as h2load prints them: 39.64 %. */
@@ -177,9 +176,8 @@ export function enumeration(
   texts: readonly (string | number)[],
   last: 'and' | 'or' = 'and',
 ): string {
-  return texts.length < 2
-    ? texts.join('')
-    : `${texts.slice(0, -1).join(', ')} ${last} ${texts.at(-1)}`;
+  if (texts.length < 2) return texts.join('');
+  return `${texts.slice(0, -1).join(', ')} ${last} ${texts.at(-1)}`;
 }
 
 /** Lists names of variants; "every variant" if these are all and three or more. @param all how many there are */

@@ -362,9 +362,8 @@ function obstacle(pair: Pair, metric: Metric, { serverCores, control }: Rules): 
     if (baselineSetup === variantSetup) return { kind: 'sameSetup' };
     return { kind: 'needsCores', needed: serverCores + 1 };
   }
-  return baseline.rounds.length < minimumRounds
-    ? { kind: 'needsRounds', needed: minimumRounds }
-    : null;
+  if (baseline.rounds.length < minimumRounds) return { kind: 'needsRounds', needed: minimumRounds };
+  return null;
 }
 
 /** The interval of a ratio before it is known how many comparisons share the chance of error. */

@@ -133,9 +133,9 @@ function whyUnknown(gate: Gate, row: Comparison): string | undefined {
   const obstacle = obstacles?.find(({ metric }) => metric === gate.metric);
   if (obstacle !== undefined)
     return `cannot be decided: there is no verdict by ${metricWords[obstacle.metric].name}, ${obstacle.why}`;
-  return figureOf(gate, row) === null
-    ? `cannot be decided: it has no ${metricWords[gate.metric ?? 'rps'].name}`
-    : undefined;
+  if (figureOf(gate, row) === null)
+    return `cannot be decided: it has no ${metricWords[gate.metric ?? 'rps'].name}`;
+  return undefined;
 }
 
 type Figure = Omit<BesideRatio, 'verdict'> & { metric: Metric };
@@ -151,9 +151,8 @@ function endsBeyond(
   { verdict }: Gate,
   { ci95: [low, high], metric }: Figure,
 ): [near: number, far: number] {
-  return metrics[metric].lessIsBetter === (verdict === 'slower')
-    ? [low - 1, high - 1]
-    : [1 - high, 1 - low];
+  if (metrics[metric].lessIsBetter === (verdict === 'slower')) return [low - 1, high - 1];
+  return [1 - high, 1 - low];
 }
 
 /** Returns "requests/s −4.0 % [−5.0, −3.1]", followed by the verdict if the gate asks for one. */

@@ -251,9 +251,8 @@ function readExports(flags: ReadonlyMap<string, string>): Exports {
 /** The file's path without links; the path itself if its folder is missing. */
 function realPlace(file: string): string {
   try {
-    return existsSync(file)
-      ? realpathSync(file)
-      : join(realpathSync(dirname(file)), basename(file));
+    if (existsSync(file)) return realpathSync(file);
+    return join(realpathSync(dirname(file)), basename(file));
   } catch {
     return file;
   }

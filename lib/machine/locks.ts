@@ -274,9 +274,8 @@ function progressOfThis(): string {
   const since = `measuring since ${measuringSince.toISOString().slice(0, 16).replace('T', ' ')} UTC`;
   if (expectedEndMs === undefined) return since;
   const secondsLeft = Math.round((expectedEndMs - performance.now()) / 1000);
-  return secondsLeft > 0
-    ? `${since}, ${duration(secondsLeft)} left at most by its plan`
-    : `${since}, longer than planned`;
+  if (secondsLeft > 0) return `${since}, ${duration(secondsLeft)} left at most by its plan`;
+  return `${since}, longer than planned`;
 }
 
 /** "process 123 of root: scenario aa, in /home/me", without flags: they may have a password. */

@@ -174,9 +174,8 @@ function findingOf(
   if (rest.moreSucceed === true) {
     const ratios = [subject.successRatio ?? 0, other.successRatio ?? 0] as const;
     const seen = `${variant} ${success(ratios[0])}, ${against} ${success(ratios[1])} succeeded`;
-    return ratios[0] < ratios[1]
-      ? { state: 'opposite here', seen }
-      : decided(ratios[0] > ratios[1], seen);
+    if (ratios[0] < ratios[1]) return { state: 'opposite here', seen };
+    return decided(ratios[0] > ratios[1], seen);
   }
   const amounts = amountsOf(rest);
   if (amounts === undefined) return decideComparison(rest, resolution, result);
@@ -293,7 +292,6 @@ function stateOf(
   if (verdict === 'inconclusive') return 'not decided';
   if (verdict === 'same') return 'does not hold here';
   if (verdict !== is) return 'opposite here';
-  return about === undefined || hasSize(comparison, about, resolution)
-    ? 'holds here'
-    : 'holds here, but not the size';
+  if (about === undefined || hasSize(comparison, about, resolution)) return 'holds here';
+  return 'holds here, but not the size';
 }

@@ -33,7 +33,8 @@ export function comparisonSentences(
       result.control !== true &&
       comparison.publishedRatio === null &&
       cpuSentence(comparison, result) === '';
-    return hasOnlyReason ? comparison.why : `${comparison.variant} ${comparison.baseline}`;
+    if (hasOnlyReason) return comparison.why;
+    return `${comparison.variant} ${comparison.baseline}`;
   });
   return [...groups.values()].map((same) => {
     const [first] = same;

@@ -160,7 +160,8 @@ function roundsWith(cause: Dropped['cause'], dropped: readonly Dropped[]): numbe
 function farthestFrom(variants: readonly VariantResult[], all: DroppedRound['rps']) {
   const known = variants.flatMap(({ name: variant, rps: others }) => {
     const rps = all[variant];
-    return rps === undefined || others === null ? [] : [{ variant, rps, othersRps: others.median }];
+    if (rps === undefined || others === null) return [];
+    return [{ variant, rps, othersRps: others.median }];
   });
   const distance = ({ rps, othersRps }: (typeof known)[number]) =>
     Math.abs(Math.log(rps / othersRps));

@@ -35,9 +35,8 @@ export function expectedOf({
 }: Pick<PlannedVariant, 'variant' | 'page'>): Pick<Phase, 'expected'> {
   const { status = 200 } = page;
   if (isMix(page)) return { expected: 'each' };
-  return status < 300 && !isOwn(variant.server)
-    ? {}
-    : { expected: `${Math.floor(status / 100)}xx` as StatusClass };
+  if (status < 300 && !isOwn(variant.server)) return {};
+  return { expected: `${Math.floor(status / 100)}xx` as StatusClass };
 }
 
 /** What k6 loads: the URL of the page, and the server's processes, if they run here. */

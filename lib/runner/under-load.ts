@@ -126,7 +126,8 @@ function withOverflows(
     return { variant: planned.variant.name, count, ...queue };
   });
   const texts = sentencesOf(overflowFindings(overflows), stages.length);
-  return texts.length === 0 ? failure : new RoundFailure([failure.message, ...texts].join('; '));
+  if (texts.length === 0) return failure;
+  return new RoundFailure([failure.message, ...texts].join('; '));
 }
 
 async function startLoad(

@@ -163,9 +163,9 @@ export class EndlessBody extends Error {
 
   /** Describes it for an error. @param within "within 10 s" */
   slow(within: string): string {
-    return this.length === undefined
-      ? `answers with a body that did not end ${within}: give a page that ends`
-      : `answers with ${whole(Number(this.length))} bytes, of which ${whole(this.bytes)} came ${within}: give a smaller page, or lift what slows it down (in nginx: limit_rate)`;
+    if (this.length === undefined)
+      return `answers with a body that did not end ${within}: give a page that ends`;
+    return `answers with ${whole(Number(this.length))} bytes, of which ${whole(this.bytes)} came ${within}: give a smaller page, or lift what slows it down (in nginx: limit_rate)`;
   }
 }
 

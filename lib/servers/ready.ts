@@ -155,9 +155,8 @@ function withName({ origin, page, hosts = [] }: ReadyCheck): string {
   const name = hosts
     .map((host) => /^([\w-]+(?:\.[\w-]+)+)(?::\d+)?$/.exec(host)?.[1])
     .find(Boolean);
-  return name === undefined || page.host !== undefined
-    ? ''
-    : ` (it serves ${name}: --url ${origin.split(':')[0]}://${name}${shownUrl(pathOfPage(page))}; in a scenario page.host)`;
+  if (name === undefined || page.host !== undefined) return '';
+  return ` (it serves ${name}: --url ${origin.split(':')[0]}://${name}${shownUrl(pathOfPage(page))}; in a scenario page.host)`;
 }
 
 /** Patterns for an error's code and message, with bakeoff's words. If the words end with a colon, Node's message follows. */

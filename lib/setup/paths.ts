@@ -68,7 +68,7 @@ export function fromCallersFolder(path: string): string {
 /** A command as the user types it: `npm run scenario --`, or `npx server-bakeoff scenario` with the installed package. */
 export function typed(command: string): string {
   // npx needs the package's name: if the package is not installed, `npx bakeoff` would fetch another package of that name.
-  return ['bakeoff', 'server-bakeoff'].includes(basename(process.argv[1] ?? ''))
-    ? `npx server-bakeoff ${command}`
-    : `npm run ${command} --`;
+  if (['bakeoff', 'server-bakeoff'].includes(basename(process.argv[1] ?? '')))
+    return `npx server-bakeoff ${command}`;
+  return `npm run ${command} --`;
 }

@@ -99,9 +99,8 @@ export class DatabaseSink implements Sink {
       valid.length === result.findings.length
         ? await this.#write(name, resultPoints(run, counted, kept, true))
         : await this.found(run, counted, kept);
-    return problem === null
-      ? counted
-      : withFindings(counted, [...findings, problem], run.templates);
+    if (problem === null) return counted;
+    return withFindings(counted, [...findings, problem], run.templates);
   }
 
   close(): Promise<void> {

@@ -25,19 +25,20 @@ export function storedIn({
   const line = parts.join(', ');
   if (lack !== '') return { line, lack: `InfluxDB lacks ${lack}` };
   // Another machine may have begun a run of the same name in the same second.
-  return more === '' ? { line } : { line, lack: `InfluxDB has ${more} that this run did not make` };
+  if (more === '') return { line };
+  return { line, lack: `InfluxDB has ${more} that this run did not make` };
 }
 
 type Points = PointIntegrity | undefined;
 
 function pointsText(points: Points): string {
-  return points === undefined
-    ? ''
-    : ` and ${whole(points.stored)} of ${whole(points.written)} points`;
+  if (points === undefined) return '';
+  return ` and ${whole(points.stored)} of ${whole(points.written)} points`;
 }
 
 function failedText({ failedWrites = 0 }: Partial<PointIntegrity> = {}): string {
-  return failedWrites === 0 ? '' : ` (k6 failed to write ${counts(failedWrites, 'time')})`;
+  if (failedWrites === 0) return '';
+  return ` (k6 failed to write ${counts(failedWrites, 'time')})`;
 }
 
 /** "10 requests and 134 points"; '' if both are 0. */

@@ -100,7 +100,9 @@ function summary(shown: readonly Comparison[]): string {
 
 /** "b is 8.9 % faster than a", "b uses 22 % of the CPU of a". */
 export function headline(comparison: Comparison, result: Result): string {
-  return claim(comparison, result) + (result.control === true ? '' : marksOf(comparison, result));
+  const claimed = claim(comparison, result);
+  if (result.control === true) return claimed;
+  return claimed + marksOf(comparison, result);
 }
 
 /** The rest of the comparison's sentence, with the reason for a missing verdict, which may be long. */

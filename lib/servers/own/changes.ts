@@ -75,7 +75,6 @@ export function changeLines(changes: readonly Change[]): string[] {
 
 function lineOf({ text, instead }: Change): string {
   if (instead === undefined) return `  ${text}`;
-  return text === ''
-    ? `  # remove ${instead.place}: ${instead.text}`
-    : `  ${text}  # instead of ${instead.place}: ${instead.text}`;
+  if (text === '') return `  # remove ${instead.place}: ${instead.text}`;
+  return `  ${text}  # instead of ${instead.place}: ${instead.text}`;
 }

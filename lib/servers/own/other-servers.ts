@@ -130,9 +130,9 @@ export function addedTo(program: string, commandArgs: readonly string[], temp: s
 
 /** Adds the meaning of a failed command's last line to its message, if it is known. */
 export function withApachesReason(message: string): string {
-  return /httpd \(pid \d+\) already running$/.test(message)
-    ? `${message}: two Apaches have one PidFile: give apache2 itself as the command, with -DFOREGROUND and without a shell or apachectl, and it gets a PidFile of its own`
-    : message;
+  if (/httpd \(pid \d+\) already running$/.test(message))
+    return `${message}: two Apaches have one PidFile: give apache2 itself as the command, with -DFOREGROUND and without a shell or apachectl, and it gets a PidFile of its own`;
+  return message;
 }
 
 const isOf = ({ says }: Other, text: string): boolean => says.every((sign) => sign.test(text));

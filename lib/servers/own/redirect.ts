@@ -68,9 +68,8 @@ export function listensByPort(entries: readonly Listen[]): Listen[] {
 export type ConfigAddress = { port: number; host?: string | undefined } | { socket: string };
 
 function nameOf(address: ConfigAddress): string {
-  return 'socket' in address
-    ? `unix:${address.socket}`
-    : `${plainHost(address.host)}:${address.port}`;
+  if ('socket' in address) return `unix:${address.socket}`;
+  return `${plainHost(address.host)}:${address.port}`;
 }
 
 /** The host in one notation: '*' for all, 127.0.0.1 for this machine. */
@@ -84,9 +83,8 @@ export function mostPublicHost(addresses: readonly ConfigAddress[], port: number
   const hosts = addresses.flatMap((address) =>
     'port' in address && address.port === port ? plainHost(address.host) : [],
   );
-  return hosts.includes('*')
-    ? '*'
-    : (hosts.find((host) => host !== loopbackAddress) ?? loopbackAddress);
+  if (hosts.includes('*')) return '*';
+  return hosts.find((host) => host !== loopbackAddress) ?? loopbackAddress;
 }
 
 export function isAtHost(address: ConfigAddress, host: string): boolean {

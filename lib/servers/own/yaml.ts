@@ -288,9 +288,8 @@ export function mapInside(tree: Tree, change: (value: Tree, key: string) => Tree
 
 export function pairsIn(tree: Tree): YamlPair[] {
   if (tree.kind === 'text') return [];
-  return tree.kind === 'list'
-    ? tree.items.flatMap(pairsIn)
-    : tree.pairs.flatMap((pair) => [pair, ...pairsIn(pair.value)]);
+  if (tree.kind === 'list') return tree.items.flatMap(pairsIn);
+  return tree.pairs.flatMap((pair) => [pair, ...pairsIn(pair.value)]);
 }
 
 export function oneLine(tree: Tree): string {

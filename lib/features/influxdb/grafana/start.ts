@@ -61,7 +61,8 @@ export async function findGrafana(machine: Machine, signal?: AbortSignal): Promi
     if (installed === undefined) continue;
     const plugins = join(machine.systemRoot, packagedPlugins);
     const isElsewhere = !existsSync(join(installed.home, 'data/plugins-bundled'));
-    return isElsewhere && existsSync(plugins) ? { ...installed, plugins } : installed;
+    if (isElsewhere && existsSync(plugins)) return { ...installed, plugins };
+    return installed;
   }
   const compose = parse(readFileSync(join(projectRoot, 'docker/compose.yaml'), 'utf8')) as {
     services: { grafana: { image: string } };
