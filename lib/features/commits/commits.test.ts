@@ -16,10 +16,11 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { expect, test, vi } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import { commitSides, type AskedCommits } from './commits.ts';
 import { commitsBetween } from './git.ts';
 import { layoutsOfCommit, nextLayout } from './layouts.ts';
+import { closeNewFiles } from '../../files.ts';
 import { newClosedFolder, newFolder } from '../../../test/fixtures/new-folder.ts';
 
 const serve = './server {port}';
@@ -113,6 +114,19 @@ test('a commit is open to other users if the repository is, and the file that is
   expect(await modes()).toEqual(['755', '700']);
   chmodSync(path.join(repo, '.git'), 0o700);
   expect(await modes()).toEqual(['700', '700']);
+});
+
+test('a commit that a search makes after its first run has files with the same modes', async () => {
+  const { made } = repository();
+  const mode = async (commit: string) => {
+    const [tree = ''] = (await made([commit, 'worktree'])).folders;
+    return [tree, path.join(tree, 'page')].map((place) => statSync(place).mode & 0o077);
+  };
+  const before = await mode('main');
+  const umask = process.umask();
+  onTestFinished(() => void process.umask(umask));
+  closeNewFiles();
+  expect(await mode('first')).toEqual(before);
 });
 
 test('a worktree is called by its time, since its changes may be others in the next run', async () => {

@@ -2,11 +2,17 @@
 import { statSync } from 'node:fs';
 import path from 'node:path';
 import { inOneLine, usageError, UserError } from '../../errors.ts';
+import { userUmask } from '../../files.ts';
 import { present } from '../../present.ts';
-import { run, withoutVariables } from '../../process.ts';
+import { run, withoutVariables, type Before } from '../../process.ts';
 import { fromCallersFolder } from '../../setup/paths.ts';
 
 const gitSeconds = 300;
+
+/** Bakeoff's own umask closes all files from a run's start on. So a commit that a search makes after its first run would have other modes. */
+const withOwnUmask: readonly Before[] = [
+  ['sh', '-c', `umask ${(userUmask | 0o022).toString(8)}; exec "$@"`, 'sh'],
+];
 
 /** A hook's variables, which name its repository. Builds and servers may use git, too. */
 const ofAnotherRepository = [
@@ -112,6 +118,7 @@ export async function git(
     // Neither the user's hooks nor a program that the repository's settings name.
     args: ['-c', 'core.hooksPath=/dev/null', '-c', 'core.fsmonitor=false', ...args],
     cwd: folder,
+    before: withOwnUmask,
     env: {
       // The GIT_ variables of a hook name another repository.
       ...withoutVariables(process.env, 'GIT_'),
