@@ -9,7 +9,7 @@ import { fromCallersFolder } from '../../setup/paths.ts';
 
 const gitSeconds = 300;
 
-/** Bakeoff's own umask closes all files from a run's start on. So a commit that a search makes after its first run would have other modes. */
+/** Bakeoff's own umask closes all files from a run's start on: what a search makes after its first run would have other modes. */
 const withOwnUmask: readonly Before[] = [
   ['sh', '-c', `umask ${(userUmask | 0o022).toString(8)}; exec "$@"`, 'sh'],
 ];

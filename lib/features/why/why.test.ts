@@ -401,7 +401,7 @@ it('the tables show each part, the difference and the sum', () => {
   expect(rows).toEqual([
     ['writev', '6.0', '5.0', expect.stringMatching(/^−1\.00 ± 0\.4/)],
     ['openat', '2.0', '', '−2.00 ± 0.10'],
-    ['libc', '12.0', '12.0', expect.stringMatching(/^\+0\.00/)],
+    ['libc', '12.0', '12.0', expect.stringMatching(/^0\.00 ± /)],
     ['all', '20.0', '17.0', expect.stringMatching(/^−3\.00/)],
   ]);
   expect(whyPart(result([workers, openFileCache]))).toEqual([]);
