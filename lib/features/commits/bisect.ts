@@ -12,7 +12,6 @@ import type { Additions, RunPart } from '../../cli/feature.ts';
 import { reportRun, terminalOf } from '../../cli/run-output.ts';
 import { UserError } from '../../errors.ts';
 import { counts, enumeration, percent } from '../../format.ts';
-import { present } from '../../present.ts';
 import { figure, leftColumn, tableOf, terminalTable, type Table } from '../../report/table.ts';
 import type { Result } from '../../result/result.ts';
 import { typed } from '../../setup/paths.ts';
@@ -95,22 +94,22 @@ export async function bisectCommand(
   }
   const candidates = await readCandidates(parsed, known);
   const searchAmong = searchesFor(parsed, known, additions);
-  const { exitCode, cause, direction } = await find(searchAmong(candidates));
-  if (cause !== undefined && direction !== undefined) await lookInto(cause, direction, searchAmong);
+  const { exitCode, found } = await find(searchAmong(candidates));
+  if (found !== undefined) await lookInto(found, searchAmong);
   return exitCode;
 }
 
 /** Searches among the commits of a merge, and of merges in it. */
 async function lookInto(
-  merge: Candidate,
-  direction: Difference['direction'],
+  found: Found,
   searchAmong: (candidates: readonly Candidate[]) => Search,
 ): Promise<void> {
+  const merge = found.cause;
   if (merge.merged === undefined) return;
   say('', `${merge.text} is a merge, so the search goes on in the commits that it brings in.`);
   try {
-    const inside = await find(searchAmong(await merge.merged()), direction);
-    if (inside.cause !== undefined) await lookInto(inside.cause, direction, searchAmong);
+    const inside = await find(searchAmong(await merge.merged()), found);
+    if (inside.found !== undefined) await lookInto(inside.found, searchAmong);
     else if (inside.exitCode !== 0) say('', `The answer is the merge, ${merge.text}.`);
   } catch (error) {
     if (!(error instanceof UserError)) throw error;
@@ -119,25 +118,30 @@ async function lookInto(
   }
 }
 
-/** The end of a search. */
+/** The cause, and how it differs from the one before it. */
+interface Found {
+  cause: Candidate;
+  difference: Difference;
+  reading: Reading;
+}
+
+/** The end of a search. `found` is absent if the cause may be one of several. */
 interface Outcome {
   exitCode: 0 | 1 | 3;
-  /** The cause; absent if it may be one of several. */
-  cause?: Candidate;
-  /** The direction of the difference between good and bad. */
-  direction?: Difference['direction'];
+  found?: Found;
 }
 
 /**
  * Searches, and prints what it finds.
- * @param wanted the direction that the difference must have
+ * @param merge the one that brings in the candidates: good and bad must differ as it does from the one before it
  */
-async function find(search: Search, wanted?: Difference['direction']): Promise<Outcome> {
+async function find(search: Search, merge?: Found): Promise<Outcome> {
   const { candidates, what } = search;
   const last = candidates.length - 1;
   say(`${counts(last, what)} after ${nameOf(search, 0)}; it and ${nameOf(search, last)} first:`);
   const first = await search.compare({ good: 0, bad: last }, search.isCounting ? [] : withoutLook);
-  if (search.isCounting) {
+  if (merge !== undefined) search.reading = merge.reading;
+  else if (search.isCounting) {
     const count = countThatDiffers(first, 'bad');
     if (count !== undefined) search.reading = byCount(count);
   }
@@ -147,18 +151,28 @@ async function find(search: Search, wanted?: Difference['direction']): Promise<O
     say('', `Whether the two differ is not decided, so there is nothing to look for yet${remedy}.`);
     return { exitCode: 1 };
   }
-  if (whole.direction === 'same' || whole.direction !== (wanted ?? whole.direction)) {
-    const so = whole.direction === 'same' ? '' : ' in that direction';
-    say('', `The two do not differ${so}, so there is no ${what} to find.`);
+  if (whole.direction === 'same') {
+    say('', `The two do not differ, so there is no ${what} to find.`);
     return { exitCode: 3 };
   }
+  if (merge !== undefined && !isAlike(whole, merge.difference)) {
+    say('', `These commits make ${whole.text}, and the merge ${merge.difference.text}.`);
+    return { exitCode: 1 };
+  }
   if (search.isCounting) say('', `The search is for the ${what} that made ${whole.text}.`);
-  const found = await narrowDown(search, whole);
-  if (found === undefined || !(await isConfirmed(search, found, whole))) return { exitCode: 1 };
-  const [place = 0, ...others] = found;
-  const cause = others.length === 0 ? candidates[place] : undefined;
-  return { exitCode: 0, ...present({ cause }), direction: whole.direction };
+  const open = await narrowDown(search, whole);
+  const difference = open && (await confirmed(search, open, whole));
+  if (difference === undefined) return { exitCode: 1 };
+  const [place = 0, ...others] = open ?? [];
+  const cause = candidates[place];
+  if (cause === undefined || others.length > 0) return { exitCode: 0 };
+  return { exitCode: 0, found: { cause, difference, reading: search.reading } };
 }
+
+const isAlike = (one: Difference, other: Difference): boolean =>
+  one.direction === other.direction &&
+  one.range[0] <= other.range[1] &&
+  other.range[0] <= one.range[1];
 
 /** Returns the function that prepares a search. */
 function searchesFor(
@@ -299,14 +313,14 @@ function placeIn(message: string, places: readonly number[], { candidates }: Sea
 }
 
 /**
- * Compares the cause with the one before it, and prints why they differ. Returns whether they differ as good and bad do.
+ * Compares the cause with the one before it, and prints why they differ. Returns their difference; undefined if good and bad do not differ so.
  * @param open the places that may be the cause: none between them can be measured
  */
-async function isConfirmed(
+async function confirmed(
   search: Search,
   open: readonly number[],
   whole: Difference,
-): Promise<boolean> {
+): Promise<Difference | undefined> {
   const { candidates, skipped, what } = search;
   const found = open.at(-1) ?? 0;
   let before = (open[0] ?? 1) - 1;
@@ -318,7 +332,7 @@ async function isConfirmed(
       '',
       `That is not what good and bad differ by: no ${what} alone is the cause.${remedyOf(search)}`,
     );
-    return false;
+    return undefined;
   }
   const probabilities = firstBad(search.runs, candidates.length - 1);
   const probability = total(open, (place) => probabilities[place - 1] ?? 0);
@@ -328,7 +342,7 @@ async function isConfirmed(
     '',
     `${which} with a probability of ${sure}: ${namesOf(search, open)}. It ${difference.words}${partOf(difference, whole, what)}.`,
   );
-  return true;
+  return difference;
 }
 
 /** Says whether the cause is only a part of the whole difference. */

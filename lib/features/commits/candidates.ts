@@ -1,19 +1,19 @@
 // The candidates of a search: the commits of a history, or the sides that a file lists.
 import type { Arguments, Flag } from '../../cli/arguments.ts';
 import { readName } from '../../cli/sides.ts';
-import { inOneLine, prefixed, usageError } from '../../errors.ts';
+import { inOneLine, prefixed, usageError, UserError } from '../../errors.ts';
 import { readBytes } from '../../files.ts';
 import { counts } from '../../format.ts';
 import { shownCommand } from '../../secrets.ts';
 import { fromCallersFolder } from '../../setup/paths.ts';
-import { commitsBetween, forkOf, type Listed } from './git.ts';
+import { commitsBetween, commitsBroughtBy, filesChangedBy, type Listed } from './git.ts';
 
 export interface Candidate {
   /** The candidate as a side of compare. */
   side: string;
   /** What it is called. */
   text: string;
-  /** Returns the commits that a merge brings in, from the one on where its parents part. Absent if it is no merge of two. */
+  /** Returns the commits that a merge brings in, after the one that they begin at. Absent if it is no merge of two. */
   merged?: () => Promise<Candidate[]>;
 }
 
@@ -57,12 +57,31 @@ async function candidatesBetween(repo: string, good: string, bad: string): Promi
   return commits.map((commit) => ofCommit(repo, commit));
 }
 
-function ofCommit(repo: string, { hash, about, parents }: Listed): Candidate {
+/** @param had commits that have what is not new with this one, beside its first parent */
+function ofCommit(
+  repo: string,
+  { hash, about, parents }: Listed,
+  had: readonly string[] = [],
+): Candidate {
   const commit: Candidate = { side: hash, text: `${hash.slice(0, 9)} (${about})` };
   const [ours = '', theirs, ...others] = parents;
   if (theirs !== undefined && others.length === 0)
-    commit.merged = async () => candidatesBetween(repo, await forkOf(repo, ours, theirs), theirs);
+    commit.merged = () => mergedBy(repo, hash, theirs, [ours, ...had]);
   return commit;
+}
+
+/** @throws UserError for a merge that is more than what it brings in, or brings in nothing */
+async function mergedBy(
+  repo: string,
+  merge: string,
+  theirs: string,
+  had: readonly string[],
+): Promise<Candidate[]> {
+  const [changed] = await filesChangedBy(repo, merge);
+  if (changed !== undefined)
+    throw new UserError(`The merge has a ${changed} that neither of its parents has.`);
+  const commits = await commitsBroughtBy(repo, theirs, had);
+  return commits.map((commit) => ofCommit(repo, commit, had));
 }
 
 /** Empty lines, and those that begin with #, are left out. */

@@ -18,7 +18,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { commitSides, type AskedCommits } from './commits.ts';
-import { commitsBetween } from './git.ts';
+import { commitsBetween, commitsBroughtBy, filesChangedBy } from './git.ts';
 import { layoutsOfCommit, nextLayout } from './layouts.ts';
 import { closeNewFiles } from '../../files.ts';
 import { newClosedFolder, newFolder } from '../../../test/fixtures/new-folder.ts';
@@ -444,6 +444,35 @@ test('a search goes along first parents from a commit that is one of them', asyn
   const hashes = (await commitsBetween(repo, 'first~', 'main')).map(({ hash }) => hash);
   expect(hashes).toHaveLength(3);
   expect(hashes).not.toContain(released);
+});
+
+test('a merge brings in what its first parent has not, and may be more than that', async () => {
+  const { repo, git, write } = repository();
+  const commit = (file: string, text: string) => {
+    write(file, text);
+    git('add', '.');
+    git('commit', '--quiet', '--message', text);
+  };
+  const merge = (branch: string, ...more: string[]) =>
+    git('merge', '--quiet', '--no-ff', '--message', `Merge ${branch}`, ...more, branch);
+  const subjects = async (...had: string[]) => {
+    const commits = await commitsBroughtBy(repo, 'first', had);
+    return commits.map(({ about }) => about.replace(/^\S+ /, ''));
+  };
+  git('checkout', '--quiet', 'first');
+  commit('side', 'Aside');
+  // A branch that is brought up to date has its own commits on both sides of that.
+  merge('main');
+  commit('side', 'Aside again');
+  git('checkout', '--quiet', 'main');
+  merge('first');
+  expect(await subjects('main^1')).toEqual(['Page 1', 'Aside', 'Merge main', 'Aside again']);
+  expect(await filesChangedBy(repo, 'main')).toEqual([]);
+  await expect(subjects('main')).rejects.toThrow('it brings in no history');
+  write('other', 'what neither has');
+  git('add', '.');
+  git('commit', '--quiet', '--amend', '--no-edit');
+  expect(await filesChangedBy(repo, 'main')).toEqual(['other']);
 });
 
 test('{salt} makes several builds of each commit, and after a load its side starts in the next one', async () => {

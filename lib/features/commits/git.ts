@@ -85,7 +85,7 @@ export async function commitsBetween(repo: string, good: string, bad: string): P
   if (after.length === 0)
     throw usageError(`--bad ${bad} has no commit after --good ${good}: is it the other way round?`);
   if (after[0]?.parents[0] !== first.hash) {
-    const fork = await forkOf(top, first.hash, last.hash);
+    const fork = await git(top, ['merge-base', first.hash, last.hash]);
     throw usageError(
       `--bad ${bad} does not come after --good ${good} by first parents: they part at ${fork.slice(0, 9)}, which may be the good one`,
     );
@@ -93,11 +93,30 @@ export async function commitsBetween(repo: string, good: string, bad: string): P
   return [first, ...after];
 }
 
-/** Returns the last commit that two commits have in common. Throws UserError (exit code 2) if there is none. */
-export async function forkOf(repo: string, one: string, other: string): Promise<string> {
+/**
+ * Returns the commits that a merge brings in, by first parents, after the one that they begin at.
+ * @param theirs the merge's second parent
+ * @param had commits that have what was there before
+ */
+export async function commitsBroughtBy(
+  repo: string,
+  theirs: string,
+  had: readonly string[],
+): Promise<Listed[]> {
   const { top } = await repositoryAt(repo);
-  const hash = await git(top, ['merge-base', one, other]);
-  return hash.trim();
+  const brought = await listed(top, ['--first-parent', '--reverse', theirs, '--not', ...had]);
+  const [base] = brought[0]?.parents ?? [];
+  if (!base)
+    throw new UserError('it brings in no history that begins at a commit of the other side');
+  return [await commitCalled(top, base), ...brought];
+}
+
+/** Returns the files in which a merge differs from both of its parents: conflicts were resolved there, or something was changed. */
+export async function filesChangedBy(repo: string, merge: string): Promise<string[]> {
+  const { top } = await repositoryAt(repo);
+  const plainly = ['--no-ext-diff', '--no-textconv', '--no-commit-id'];
+  const shown = await git(top, ['diff-tree', '--cc', '--name-only', '-z', ...plainly, merge]);
+  return shown.split('\0').filter(Boolean);
 }
 
 /** The path of a file of git's, also for a work tree that shares another's. */
