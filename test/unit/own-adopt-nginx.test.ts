@@ -490,3 +490,8 @@ it.each([
   const text = `load_module ${module}; events { } http { server { listen 80; } }`;
   expect((await adopt(nginxKind, text)).runsCode).toBe(runsCode);
 });
+
+it('a config of a million words is adopted while somebody waits', async () => {
+  const text = `events {}\nhttp { server { listen 8080; } types { ${'load_module '.repeat(1e6)}; } }`;
+  expect((await adopt(nginxKind, text)).runsCode).toBe(false);
+});

@@ -97,7 +97,8 @@ export function isAtHost(address: ConfigAddress, host: string): boolean {
  */
 const codeInConfig = [
   /(?<![\w./-])(?:\w+_by_lua\w*|js_\w+|perl\w*|modsecurity\w*)["']?\s/,
-  /\bload_module\s+["']?(?:\/(?!usr\/)|[^;]*\.\.)/,
+  // None of these goes on beyond a word: a config may have 16 MB of them.
+  /\bload_module\s+["']?(?:\/(?!usr\/)|(?<=")[^"]*\.\.|(?<=')[^']*\.\.|[^\s;"']*\.\.)/,
   /\b(?:mruby\.handler|fastcgi\.spawn)/,
 ];
 
