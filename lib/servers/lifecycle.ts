@@ -146,6 +146,8 @@ const mostKinds = 50;
 
 /** A server may complain of each request. */
 const mostLogBytes = 64 * 1024 * 1024;
+/** In characters, twice of nginx's longest. The time that a pattern takes grows with the square of a line's length. */
+const mostOfLine = 4096;
 
 /** @param isKilledForMemory as watchMemoryKills returns */
 export async function alarmsIn(
@@ -158,7 +160,8 @@ export async function alarmsIn(
   let lastAlarm: string | undefined;
   const file = await open(logFile).catch(() => undefined);
   try {
-    for await (const line of file?.readLines({ end: mostLogBytes }) ?? []) {
+    for await (const whole of file?.readLines({ end: mostLogBytes }) ?? []) {
+      const line = whole.slice(0, mostOfLine);
       if (log.crash?.test(line)) {
         const text = withoutTime(line);
         const isForMemory =
@@ -191,7 +194,7 @@ function countKind(counts: Record<string, number>, kind: string): void {
 
 function withoutTime(line: string): string {
   return (
-    shownCommand(printable(line))
+    shownCommand(printable(line.slice(0, mostOfLine)))
       // Hides the values of query parameters.
       .replace(/([?&][^=&\s"]*=)[^&\s"]+/g, '$1…')
       .replace(/^\d{4}\/\d\d\/\d\d \d\d:\d\d:\d\d /, '')

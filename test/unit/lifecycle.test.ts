@@ -158,3 +158,12 @@ it('a worker that the kernel has killed for memory is reported', async () => {
 it('an unreadable log has no errors', async () => {
   expect(await alarmsIn('/tmp', 'nginx')).toEqual({});
 });
+
+it.each(['[crit] ', '[alert] ', '[info] 1#1: *1 '])(
+  'a line of a log may be as long as the log: %s',
+  async (words) => {
+    const file = path.join(newFolder(), 'error.log');
+    writeFileSync(file, `${words.repeat(500_000)} (SSL: x)\n`);
+    expect((await alarmsIn(file, 'nginx')).crash).toBeUndefined();
+  },
+);

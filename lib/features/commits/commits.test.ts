@@ -330,7 +330,9 @@ test.runIf(process.getuid?.() === 0)(
     mkdirSync(part);
     for (const folder of [part, repo, path.join(repo, '.git')]) chownSync(folder, 12_345, 12_345);
     await expect(made(['first', 'main'], { repo: part })).rejects.toThrow(
-      new RegExp(`dubious ownership .*: git config --global --add safe.directory ${repo}$`),
+      new RegExp(
+        `dubious ownership .*: name a clone of your own, or trust it by git config --global --add safe.directory ${repo}$`,
+      ),
     );
   },
 );

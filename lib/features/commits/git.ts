@@ -165,7 +165,9 @@ export async function git(
     said?.replace(/^(?:fatal|error): /, '') || `git ${args[0]} ended with code ${code}`;
   const [, top] = /dubious ownership in repository at '(.*)'/.exec(complaint) ?? [];
   if (top !== undefined)
-    throw usageError(`${complaint}: git config --global --add safe.directory ${top}`);
+    throw usageError(
+      `${complaint}, and its settings may name programs, which would run as you: name a clone of your own, or trust it by git config --global --add safe.directory ${top}`,
+    );
   const why = complaint.replace('Needed a single revision', `${args.at(-1)} is no commit`);
   throw new UserError(`--repo ${folder}: ${why}`, 2);
 }
