@@ -76,7 +76,8 @@ function unsafeTmpdir() {
   if (process.geteuid?.() !== 0) return undefined;
   const problem = whoMayChange(tmpdir());
   if (problem === undefined) return undefined;
-  return `root's temporary files are not safe in ${tmpdir()}: ${problem}; name another folder in TMPDIR, or make it sticky (chmod +t)`;
+  const remedy = problem.includes('belongs to') ? '' : ', or make it sticky (chmod +t)';
+  return `root's temporary files are not safe in ${tmpdir()}: ${problem}; name another folder in TMPDIR${remedy}`;
 }
 
 const compiledMain = `${projectRoot}dist/main.mjs`;

@@ -253,10 +253,18 @@ async function narrowDown(search: Search, whole: Difference): Promise<number[] |
       return undefined;
     }
     const places = [0, ...nextPlaces(probabilities, mostInRun, isSkipped), last];
+    // Counts are the same in each run.
+    if (search.isCounting && areKnown(places, runs)) {
+      say(`More than one ${what} has a part in it, as the tables show.`);
+      return undefined;
+    }
     const measured = await measure(search, places, whole);
     if (measured !== undefined) runs.push(measured);
   }
 }
+
+const areKnown = (places: readonly number[], runs: readonly Measured[][]): boolean =>
+  places.every((place) => runs.flat().some((measured) => measured.place === place));
 
 /** Measures candidates in one run. @returns undefined if one does not build or answer, which is skipped from then on */
 async function measure(

@@ -331,7 +331,7 @@ test.runIf(process.getuid?.() === 0)(
     for (const folder of [part, repo, path.join(repo, '.git')]) chownSync(folder, 12_345, 12_345);
     await expect(made(['first', 'main'], { repo: part })).rejects.toThrow(
       new RegExp(
-        `dubious ownership .*: name a clone of your own, or trust it by git config --global --add safe.directory ${repo}$`,
+        `dubious ownership .*: name a clone of your own, or trust it by git config --global --add safe.directory ${repo}, and the same for ${repo}/.git$`,
       ),
     );
   },

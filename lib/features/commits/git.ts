@@ -166,8 +166,10 @@ export async function git(
   const [, top] = /dubious ownership in repository at '(.*)'/.exec(complaint) ?? [];
   if (top !== undefined)
     throw usageError(
-      `${complaint}, and its settings may name programs, which would run as you: name a clone of your own, or trust it by git config --global --add safe.directory ${top}`,
+      `${complaint}, and its settings may name programs, which would run as you: name a clone of your own, or trust it by git config --global --add safe.directory ${top}, and the same for ${top}/.git`,
     );
-  const why = complaint.replace('Needed a single revision', `${args.at(-1)} is no commit`);
+  const why = complaint
+    .replace('Needed a single revision', `${args.at(-1)} is no commit`)
+    .replace(/^this operation must be .* work tree$/, 'it is bare: name a clone of it');
   throw new UserError(`--repo ${folder}: ${why}`, 2);
 }
