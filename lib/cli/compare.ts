@@ -358,8 +358,8 @@ function titlesOf(sides: readonly Side[]): string[] {
 
 function sameLine(group: readonly Side[], isControl: boolean): string {
   if (isControl)
-    return `${group.length === 2 ? 'Both' : 'All'} sides are equal: what differs is noise.`;
-  return `${givenOrNames(group)} are equal: what differs between them is noise.`;
+    return `${group.length === 2 ? 'Both' : 'All'} sides are written alike: what differs is noise, or something that they share.`;
+  return `${givenOrNames(group)} are written alike: what differs between them is noise, or something that they share.`;
 }
 
 function differingTable(sides: readonly Tried[]): Table | undefined {

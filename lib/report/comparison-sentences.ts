@@ -93,8 +93,8 @@ export function comparisonParts(
     if (!isDifferent)
       return [`${variant} and ${baseline} are equal, and no difference is found`, change];
     return [
-      `${variant} is called ${verdictWord(metric, verdict)} than ${baseline}, although they are equal`,
-      `${change} This happens by chance in about one of 20 runs; if it happens more often, something disturbs this machine.`,
+      `${variant} is called ${verdictWord(metric, verdict)} than ${baseline}, although they are written alike`,
+      `${change} This happens by chance in about one of 20 runs; if it happens more often, something disturbs this machine, or they share something.`,
     ];
   }
   const measured = `: ${measuredChange(comparison, 'uses')}${beside}${marks}`;

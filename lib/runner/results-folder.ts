@@ -1,6 +1,7 @@
 // The folder results/<run>/.
 import { constants, existsSync, fstatSync, openSync, readdirSync } from 'node:fs';
 import { mkdir, rm, rmdir } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { closeNewFiles, freeBytes, makeFolder, requireSpace } from '../files.ts';
 import { checkWritable, requireClosedToOthers } from '../writing.ts';
@@ -20,6 +21,8 @@ export async function checkResultsFolder(out: string, neededBytes: number): Prom
   const otherwise = 'name another folder with --out';
   requireClosedToOthers(out, otherwise);
   await requireSpace(out, neededBytes, 'this run', otherwise);
+  // Servers write their logs there.
+  await requireSpace(tmpdir(), neededBytes, 'this run', 'name another folder in TMPDIR');
 }
 
 export interface RunFolder {

@@ -394,18 +394,18 @@ test('the scenario reports identical sides', async () => {
     return scenarioOfSides(all(sides), await sameSides(sides)).scenario;
   };
   const some = await scenarioOf('');
-  expect(some.footnotes).toEqual([expect.stringMatching(/^s0, s2 and s3 are equal: /)]);
+  expect(some.footnotes).toEqual([expect.stringMatching(/^s0, s2 and s3 are written alike: /)]);
   expect(some).not.toHaveProperty('control');
   const files = [0, 2].map((index) => ({ ...(given[index] as Given), given: 'a.conf' }));
   const [twice] = scenarioOfSides(all(await sidesFor([...files, given[1] as Given])), [
     await sidesFor(files),
   ]).scenario.footnotes as [string];
-  expect(twice).toMatch(/^s0 and s2 are equal: /);
+  expect(twice).toMatch(/^s0 and s2 are written alike: /);
   const { footnotes } = await scenarioOf('--port, s2=80');
   expect(footnotes).toEqual([expect.stringMatching(/^s0 and s3 are/)]);
   expect(scenarioOfSides(all(alike), [alike]).scenario).toMatchObject({
     control: true,
-    footnotes: [expect.stringMatching(/^Both sides are equal/)],
+    footnotes: [expect.stringMatching(/^Both sides are written alike/)],
   });
   const ports = [await addressSide('http://127.0.0.1'), await addressSide('http://127.0.0.1:80')];
   expect(await sameSides(await sidesFor(ports))).toHaveLength(1);

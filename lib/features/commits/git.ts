@@ -2,7 +2,7 @@
 import { statSync } from 'node:fs';
 import path from 'node:path';
 import { inOneLine, usageError, UserError } from '../../errors.ts';
-import { userUmask } from '../../files.ts';
+import { requirePlainPath, userUmask } from '../../files.ts';
 import { present } from '../../present.ts';
 import { run, withoutVariables, type Before } from '../../process.ts';
 import { fromCallersFolder } from '../../setup/paths.ts';
@@ -37,6 +37,7 @@ export interface Repository {
 export async function repositoryAt(repo: string): Promise<Repository> {
   for (const name of ofAnotherRepository) delete process.env[name];
   const folder = fromCallersFolder(repo);
+  requirePlainPath(folder, '--repo names');
   if (!statSync(folder, { throwIfNoEntry: false })?.isDirectory())
     throw usageError(`--repo: there is no folder ${folder}`);
   const shown = await git(folder, ['rev-parse', '--show-toplevel', '--show-prefix']);
