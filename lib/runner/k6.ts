@@ -73,6 +73,8 @@ export interface RunningK6 {
   exited: Promise<unknown>;
   /** See Child.stop. */
   stop(graceMs?: number): Promise<void>;
+  /** Ends a k6 whose load is over, and whose database hangs. Its results and its record are complete. */
+  endStuck(): Promise<void>;
   files: ReturnType<typeof k6Files>;
   /** Outcomes of the phases, once k6 has ended: as outcomesOf. */
   results(): Promise<PhaseOutcome[]>;
@@ -121,12 +123,17 @@ export async function startK6(options: K6Options): Promise<RunningK6> {
     'w',
   );
   if (options.nice !== undefined) await prioritise(child.pid, options.nice);
+  let isStuck = false;
   return {
     pid: child.pid,
     exited: child.exited,
     stop: child.stop,
+    endStuck() {
+      isStuck = true;
+      return child.stop(stuckGraceMs);
+    },
     files,
-    results: async () => outcomesOf(await child.exited, folder, loadPlan),
+    results: async () => outcomesOf(await child.exited, folder, loadPlan, isStuck),
   };
 }
 
@@ -180,6 +187,17 @@ function forKeeps(plan: LoadPlan): LoadPlan {
 
 /** k6's time beyond the limit of its load. */
 const patienceSeconds = 30;
+/** k6 writes its record first, and then gives the rest to the database. */
+const mostFlushMs = 10_000;
+const stuckGraceMs = 500;
+const lookAgainMs = 500;
+
+async function endIfStuck(k6: RunningK6, until: { signal: AbortSignal }): Promise<void> {
+  while (!textOf(k6.files.console).includes(loadOverLine))
+    await delay(lookAgainMs, undefined, until);
+  await delay(mostFlushMs, undefined, until);
+  await k6.endStuck();
+}
 
 /**
  * Waits until k6 has ended, and returns the outcomes of its phases.
@@ -196,6 +214,8 @@ export async function waitForK6(
   const over = new AbortController();
   const until = { signal: over.signal };
   const limitMs = (maxDurationSeconds + patienceSeconds) * 1000;
+  // It rejects once k6 has ended.
+  endIfStuck(k6, until).catch(() => undefined);
   try {
     const failure = await Promise.race([
       k6.exited.then(() => undefined),
@@ -204,7 +224,7 @@ export async function waitForK6(
         () => undefined,
         () => undefined,
       ),
-      delay(limitMs, 'k6 did not end in time: its database may hang', until).catch(() => undefined),
+      delay(limitMs, 'k6 did not end in time', until).catch(() => undefined),
     ]);
     signal.throwIfAborted();
     if (failure !== undefined) throw new RoundFailure(failure);
@@ -226,17 +246,19 @@ const noAnswer =
 
 /**
  * Reads the outcomes of the phases from k6's folder.
+ * @param isStuck its load was over, and it was ended
  * @throws Error if k6 failed or outcomes are missing: with k6's error, else its last line, else how far the load came
  */
 export async function outcomesOf(
   { code, signal }: { code: number | null; signal: string | null },
   folder: string,
   plan: LoadPlan,
+  isStuck = false,
 ): Promise<PhaseOutcome[]> {
   const files = k6Files(folder);
   // The last line may be incomplete.
   const printed = textOf(files.console).split('\n').slice(0, -1);
-  if (code === 0 && printed.includes(loadOverLine)) return outcomesIn(printed);
+  if ((code === 0 || isStuck) && printed.includes(loadOverLine)) return outcomesIn(printed);
   const how = signal === null ? `code ${code}` : `signal ${signal}`;
   const lines = await lastLines(files.log);
   // k6 sums up after the error.

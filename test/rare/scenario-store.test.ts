@@ -53,6 +53,15 @@ test('a database that hangs costs no round, and is reported once', async () => {
   ]);
 });
 
+test('a database that hangs while k6 writes costs no round', async () => {
+  const { variants, dropped, state } = await resultOf(
+    (body) => (body.includes('loadgen_') ? 'hang' : 'pass'),
+    1,
+  );
+  expect({ state, dropped: dropped ?? [] }).toEqual({ state: 'complete', dropped: [] });
+  expect(variants.map(({ rounds }) => rounds.length)).toEqual([2, 2]);
+});
+
 test('a database that refuses the figures of every round is reported once', async () => {
   const { warnings, integrity, url } = await resultOf(
     (body, path) => (path.startsWith('/write') && body.includes('bench_') ? 400 : 'pass'),

@@ -122,6 +122,9 @@ test('phases are read after the load', async () => {
   await expect(read(0)).rejects.toThrow('the load did not end within 60 s');
   appendFileSync(file, 'bakeoff-load-over\n');
   expect(await read(0)).toEqual(phases);
+  const ended = { code: null, signal: 'SIGKILL' };
+  await expect(outcomesOf(ended, folder, noPhases)).rejects.toThrow('k6 ended with signal SIGKILL');
+  expect(await outcomesOf(ended, folder, noPhases, true)).toEqual(phases);
   await expect(read(1)).rejects.toThrow('k6 ended with code 1');
 });
 

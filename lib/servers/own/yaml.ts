@@ -300,10 +300,14 @@ export function oneLine(tree: Tree): string {
 
 /** Prints YAML with each value on its own line, and its origin as a comment. */
 export function printYaml(tree: Exclude<Tree, { kind: 'text' }>, indent = ''): string {
+  const beginOf = (key: string) => {
+    const text = scalar(key);
+    return text.length > mostOfKey ? `? ${text}\n${indent}:` : `${text}:`;
+  };
   const parts =
     tree.kind === 'list'
       ? tree.items.map((value) => ({ begin: '-', origin: value.origin, value }))
-      : tree.pairs.map(({ key, origin, value }) => ({ begin: `${scalar(key)}:`, origin, value }));
+      : tree.pairs.map(({ key, origin, value }) => ({ begin: beginOf(key), origin, value }));
   return parts
     .map(({ begin, origin, value }) => {
       if (value.kind === 'text') {
@@ -316,6 +320,9 @@ export function printYaml(tree: Exclude<Tree, { kind: 'text' }>, indent = ''): s
     })
     .join('');
 }
+
+/** YAML wants a question mark before longer keys (YAML 1.2.2, 7.4.2: 1024 characters). */
+const mostOfKey = 1000;
 
 /** A JSON string is a YAML scalar, and h2o takes quoted text as plain text. */
 function scalar(text: string): string {
