@@ -140,6 +140,7 @@ export function keptRounds({ variants }: Result): number[] {
 export async function startedOf(
   run: ScenarioRun,
   shows: (commands: readonly string[]) => void,
+  timeout = 200_000,
 ): Promise<Seen[]> {
   let missing: unknown;
   const find = () => {
@@ -153,7 +154,7 @@ export async function startedOf(
       return undefined;
     }
   };
-  const found = await vi.waitUntil(find, { timeout: 200_000, interval: 20 }).catch((error) => {
+  const found = await vi.waitUntil(find, { timeout, interval: 20 }).catch((error) => {
     throw run.hasEnded() ? error : missing;
   });
   return found as Seen[];
