@@ -95,7 +95,7 @@ test.skipIf(!existsSync(packaged))(
     expect(table).toMatch(
       /^ wrk -c 100 -t \d+ -d 10 \(here 0\.3 s\) · [\d,]+ B over HTTP\/1\.1 · 1 round/,
     );
-    expect(table).toMatch(/^copy +[\d,]+ +[+−±]?[\d.]+ (?:%|times) needs 4 rounds/m);
+    expect(table).toMatch(/^copy +[\d,.]+ +[+−±]?[\d.]+ (?:%|times) needs 4 rounds/m);
 
     const result = readResult(out);
     expect(result).toMatchObject({

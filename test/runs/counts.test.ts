@@ -69,7 +69,7 @@ test.each([
     'if (++n > 20 && n % 3 === 0) r.statusCode = 500;',
     /^of fails's [\d,]+ requests 66\.\d+ % succeeded/m,
   ],
-  ['ends', 'if (++n > 2000) process.exit(3);', /^ends: node \(pid \d+\) ended with code 3/m],
+  ['ends', 'if (++n > 100) process.exit(3);', /^ends: node \(pid \d+\) ended with code 3/m],
 ])('a server that %s ends the run in one line', async (name, first, line) => {
   writeServer('sound', '1000');
   writeServer(name, '1000', `globalThis.n ??= 0; ${first}`);

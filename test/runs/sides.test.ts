@@ -24,7 +24,7 @@ import {
 const home = useHome(['k6']);
 
 /** A page of 5 bytes, a missing page, a page with 50 % errors after some time, and one that says what all requests so far took. */
-const server = `let left = 100;
+const server = `let left = 40;
 let requests = 0;
 require('node:http').createServer((asked, response) => {
   if (asked.url === '/use') return response.end(JSON.stringify({ requests, ...process.cpuUsage() }));
