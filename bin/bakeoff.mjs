@@ -76,8 +76,7 @@ function unsafeTmpdir() {
   if (process.geteuid?.() !== 0) return undefined;
   const problem = whoMayChange(tmpdir());
   if (problem === undefined) return undefined;
-  const remedy = problem.includes('belongs to') ? '' : ', or make it sticky (chmod +t)';
-  return `root's temporary files are not safe in ${tmpdir()}: ${problem}; name another folder in TMPDIR${remedy}`;
+  return `root's temporary files are not safe in ${tmpdir()}: ${problem}; name another folder in TMPDIR, or make one of root's sticky (chmod +t)`;
 }
 
 const compiledMain = `${projectRoot}dist/main.mjs`;

@@ -110,9 +110,12 @@ export const becoming = (
 /** A command prefix that enters a folder as the child's user: root might follow a link to a place that is closed to that user. */
 const entering = (folder: string): Before => ['sh', '-c', 'cd "$0" && exec "$@"', folder];
 
-export const withUserUmask: readonly Before[] = [
-  ['sh', '-c', `umask ${userUmask.toString(8)}; exec "$@"`, 'sh'],
+/** A command prefix that sets the umask. */
+export const withUmask = (umask: number): readonly Before[] => [
+  ['sh', '-c', `umask ${umask.toString(8)}; exec "$@"`, 'sh'],
 ];
+
+export const withUserUmask = withUmask(userUmask);
 
 /** The words of such programs, with their paths. */
 export const wordsOf = (programs: readonly Before[]): string[] =>

@@ -9,20 +9,62 @@ import { countNames } from '../../lib/result/counts.ts';
 import { differenceOf, useCounting } from '../fixtures/counting.ts';
 import { newOut, startCommand } from '../scenario-run.ts';
 
-const { home, inHome, writeConfig, writeServer, counting } = useCounting();
+const { isRoot, home, inHome, writeConfig, writeServer, counting } = useCounting();
 
 beforeAll(() => writeConfig('plain', 'sendfile on;'));
 
-test('equal sides do not differ in 8 passes beside a busy loop', async () => {
+test('equal sides do not differ in 20 passes beside a busy loop', async () => {
   const busy = spawn(process.execPath, ['-e', 'for (;;);'], { stdio: 'ignore' });
   onTestFinished(() => void busy.kill('SIGKILL'));
-  const sides = Array.from({ length: 4 }, (_, index) => `s${index}=plain.conf`);
+  const sides = Array.from({ length: 10 }, (_, index) => `s${index}=plain.conf`);
   const run = await counting(sides, countNames.map((name) => `${name}>0`).join());
   expect(run.code, run.stderr).toBe(0);
   expect(run.stderr).not.toContain(': true');
   expect(run.result.counts?.sides.map(({ bytes = [] }) => bytes.length)).toSatisfy(
     (passes: number[]) => passes.every((number) => number >= 2),
   );
+});
+
+// How many calls node makes for an answer depends on what else runs.
+test.runIf(isRoot)(
+  'a server that reads a file for each answer makes more system calls',
+  async () => {
+    writeServer('lean', '1000');
+    writeServer('reading', '1000', `require('node:fs').readFileSync(__filename);`);
+    const run = await counting(['lean=node lean.js', 'reading=node reading.js'], 'bytes>0');
+    expect(differenceOf(run, 'syscalls')?.difference).toBeGreaterThan(1);
+    expect(run.stderr).toContain('--fail-if bytes>0: reading against lean: bytes 0: false');
+    expect(run.code, run.stderr).toBe(0);
+  },
+);
+
+// A container's root may list the calls, and not count them.
+test.runIf(isRoot).each([
+  ['lists nothing', '', 'exit 1', /perf does not look at these servers: /],
+  [
+    'may not count',
+    'sys_enter_read',
+    'echo Permission denied >&2; exit 1',
+    /servers: Permission denied/,
+  ],
+  [
+    'counts nothing',
+    'sys_enter_read',
+    'printf x >&4; read line; exit 0',
+    /of lean, of which perf saw none/,
+  ],
+])('where perf %s, a condition on calls cannot be told', async (name, event, stat, line) => {
+  const list = event && `[ $1 = list ] && echo 'syscalls:${event}'\n`;
+  const perf = inHome(`perf-${name.split(' ')[1]}`);
+  writeFileSync(perf, `#!/bin/sh\n${list}[ $1 = stat ] || exit 0\n${stat}\n`, { mode: 0o755 });
+  writeServer('lean', '1000');
+  const sides = ['lean=node lean.js', 'too=node lean.js'];
+  const run = await counting(sides, 'syscalls>2,bytes>0', { PERF_BIN: perf });
+  expect(run.code, run.stderr).toBe(1);
+  expect(run.stdout).toMatch(/Not counted: system calls/);
+  expect(run.stdout.replaceAll('\n', ' ')).toMatch(line);
+  expect(run.stderr).toContain('cannot be told: syscalls were not counted');
+  expect(differenceOf(run, 'bytes')).toMatchObject({ low: 0, high: 0 });
 });
 
 test('answers of another length each time make an interval, and no alarm', async () => {
@@ -56,17 +98,33 @@ test('of a server that runs already, bytes and segments are known', async () => 
   expect(differenceOf(run, 'bytes')?.difference).not.toBe(0);
 });
 
-test('bisect --counts finds the config of a list that sends more', async () => {
-  writeConfig('same', 'sendfile on; keepalive_timeout 60s;');
-  writeConfig('header', `sendfile on; add_header X-Pad ${'p'.repeat(100)};`);
-  const configs = ['plain', 'same', 'header'].map((name) => inHome(`${name}.conf`));
-  const list = inHome('configs.txt');
-  writeFileSync(list, configs.join('\n'));
+/** Searches among configs, of which each has the lines of the one before it and its own. */
+async function searching(...lines: readonly string[]) {
+  const configs = lines.map((_, index) => {
+    writeConfig(`c${index}`, lines.slice(0, index + 1).join(' '));
+    return inHome(`c${index}.conf`);
+  });
+  writeFileSync(inHome('configs.txt'), configs.join('\n'));
   const flags = ['--counts', '--url', '/page.html', '--out', newOut()];
-  const run = startCommand(['bisect', list, ...flags], home.env);
-  expect(await run.ended, run.stdout() + run.stderr()).toBe(0);
-  expect(run.stdout()).toContain('The search is for the side that made +109 bytes.\n');
-  expect(run.stdout()).toContain(
+  const run = startCommand(['bisect', inHome('configs.txt'), ...flags], home.env);
+  return { code: await run.ended, stdout: run.stdout(), all: run.stdout() + run.stderr(), configs };
+}
+
+const header = `add_header X-Pad ${'p'.repeat(100)};`;
+
+test('bisect --counts finds the config of a list that sends more', async () => {
+  const { code, stdout, all, configs } = await searching('', 'keepalive_timeout 60s;', header);
+  expect(code, all).toBe(0);
+  expect(stdout).toContain('The search is for the side that made +109 bytes.\n');
+  expect(stdout).toContain(
     `The side with a probability of over 99 %: ${configs.at(-1)}. It has +109 bytes per request.\n`,
   );
+});
+
+test('bisect --counts says that more than one side has a part, and does not count again', async () => {
+  const { code, stdout, all } = await searching('', header, header.replace('Pad', 'Also'));
+  expect(code, all).toBe(1);
+  expect(stdout).toContain('The search is for the side that made +219 bytes.\n');
+  expect(stdout.match(/\+109 bytes$/gm), all).toHaveLength(1);
+  expect(stdout).toContain('More than one side has a part in it, as the tables show.\n');
 });

@@ -1,9 +1,8 @@
 // compare --counts, with real servers.
-import { writeFileSync } from 'node:fs';
 import { beforeAll, expect, test } from 'vitest';
 import { differenceOf, useCounting } from '../fixtures/counting.ts';
 
-const { isRoot, inHome, writeConfig, writeServer, counting } = useCounting();
+const { isRoot, writeConfig, writeServer, counting } = useCounting();
 
 beforeAll(() => {
   writeConfig('lean', 'sendfile on; tcp_nopush on; open_file_cache max=100;');
@@ -46,21 +45,6 @@ test('what a line of a config costs in bytes, segments and system calls', async 
   const { comparisons, variants, integrity } = run.result;
   expect([comparisons, integrity]).toEqual([[], null]);
   expect(variants.map(({ rounds }) => rounds)).toEqual([[], [], [], []]);
-});
-
-test.runIf(isRoot)('where perf counts nothing, a condition on calls cannot be told', async () => {
-  const perf = inHome('perf');
-  const list = "[ $1 = list ] && echo 'syscalls:sys_enter_read'";
-  const stat = 'printf x >&4; read line; exit 0';
-  writeFileSync(perf, `#!/bin/sh\n${list}\n[ $1 = stat ] || exit 0\n${stat}\n`, { mode: 0o755 });
-  writeServer('lean', '1000');
-  const sides = ['lean=node lean.js', 'too=node lean.js'];
-  const run = await counting(sides, 'syscalls>2,bytes>0', { PERF_BIN: perf });
-  expect(run.code, run.stderr).toBe(1);
-  expect(run.stdout).toMatch(/Not counted: system calls/);
-  expect(run.stdout.replaceAll('\n', ' ')).toMatch(/of lean, of which perf saw none/);
-  expect(run.stderr).toContain('cannot be told: syscalls were not counted');
-  expect(differenceOf(run, 'bytes')).toMatchObject({ low: 0, high: 0 });
 });
 
 test.each([

@@ -4,15 +4,13 @@ import path from 'node:path';
 import { inOneLine, usageError, UserError } from '../../errors.ts';
 import { requirePlainPath, userUmask } from '../../files.ts';
 import { present } from '../../present.ts';
-import { run, withoutVariables, type Before } from '../../process.ts';
+import { run, withoutVariables, withUmask } from '../../process.ts';
 import { fromCallersFolder } from '../../setup/paths.ts';
 
 const gitSeconds = 300;
 
 /** Bakeoff's own umask closes all files from a run's start on: what a search makes after its first run would have other modes. */
-const withOwnUmask: readonly Before[] = [
-  ['sh', '-c', `umask ${(userUmask | 0o022).toString(8)}; exec "$@"`, 'sh'],
-];
+const withOwnUmask = withUmask(userUmask | 0o022);
 
 /** A hook's variables, which name its repository. Builds and servers may use git, too. */
 const ofAnotherRepository = [

@@ -31,7 +31,8 @@ export const withStart = (seconds: number): number =>
 
 /**
  * Returns the share of the rounds' time that the loads of all sides take together: less for shipped configs, whose servers do nothing by
- * the clock, and where the user has asked for short loads. Others may have jobs or pauses every few seconds, which only a long load shows.
+ * the clock, and where the user has asked for short loads. Others may have jobs or pauses every few seconds, which only a long load shows:
+ * Infinity for these, whose loads have other limits.
  */
 export function shareOfTime(
   { quick, variants }: PlanDraft,
